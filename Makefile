@@ -24,7 +24,7 @@ check: $(STAMP) ## ruff (rules and format), mypy strict, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 format: $(STAMP) ## let ruff format and fix what it can
 	$(BIN)/ruff check --fix .

@@ -58,7 +58,9 @@ def missing_tool() -> str | None:
 
 def compile_bridge(source: Path, jar: Path) -> str | None:
     """Compile the bridge to ``jar``; return the reason when that fails."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(source), os.environ.get("PYTHONPATH")]))}
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(source), os.environ.get("PYTHONPATH")]))
+    }
     build = subprocess.run(
         [sys.executable, "-m", "skipstone.bridge.build", str(jar)],
         env=environment,
