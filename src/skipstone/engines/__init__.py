@@ -1,0 +1,1 @@
+"""Query engines that ask the planner which objects to read."""

@@ -1,0 +1,1 @@
+"""The Expression Tree: nodes, normalisation, and reading it from Spark's plan."""

@@ -1,0 +1,1 @@
+"""The index types, one file each with its metadata type, index, clauses and filter."""

@@ -1,0 +1,124 @@
+"""The Index contract (paper, II-A): which columns to read, what to collect of them, which filters may use it.
+
+A subclass is a frozen dataclass whose fields are its options.  Defining it registers it under its ``type_name``; a
+manifest names index types only by that name, and nothing is ever imported because a manifest says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from skipstone import registry
+from skipstone.errors import UnsupportedTypeError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from skipstone.indexing.metadata_type import MetadataType
+    from skipstone.querying.filter import Filter
+
+__all__ = ["Index"]
+
+_BASE_OPTIONS = ("key", "name")
+
+
+@dataclass(frozen=True)
+class Index(ABC):
+    """One index on a dataset.
+
+    Parameters
+    ----------
+    key
+        Name of the encryption key of this index's metadata; plain when not given.
+    name
+        Name by which the index is described and dropped; made from the type and its options when not given.
+    """
+
+    metadata_type: ClassVar[type[MetadataType]]
+    type_name: ClassVar[str]
+
+    key: str | None = field(default=None, kw_only=True)
+    name: str = field(default="", kw_only=True)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "type_name" not in cls.__dict__:
+            cls.type_name = re.sub(r"Index$", "", cls.__name__).lower()
+        registry.register_index(cls)
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", self._default_name())
+
+    def _default_name(self) -> str:
+        """Spell the constructor in lower case: the columns, then the options that differ from their default."""
+        columns = ", ".join(self.columns)
+        changed = [
+            f"{f.name}={getattr(self, f.name)!r}"
+            for f in dataclasses.fields(self)
+            if f.name not in (*_BASE_OPTIONS, *self._column_fields())
+            and f.repr
+            and (f.default is dataclasses.MISSING or getattr(self, f.name) != f.default)
+        ]
+        return f"{self.type_name}({', '.join([columns, *changed])})"
+
+    def _column_fields(self) -> tuple[str, ...]:
+        """Name the dataclass fields that hold column names."""
+        return ("column",)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the index describes, spelled as in Spark SQL."""
+        return tuple(getattr(self, name) for name in self._column_fields() if isinstance(getattr(self, name, None), str))
+
+    def with_columns(self, columns: tuple[str, ...]) -> Self:
+        """Give the same index with its columns respelled (resolved against the schema, or ``*`` expanded)."""
+        respelled: dict[str, Any] = dict(zip(self._column_fields(), columns, strict=True))
+        if self.name == self._default_name():
+            respelled["name"] = ""
+        return dataclasses.replace(self, **respelled)
+
+    def supports(self, types: tuple[str, ...]) -> bool:  # noqa: ARG002  (part of the contract)
+        """Say whether columns of these Spark types (catalog strings) can be indexed; every type unless overridden."""
+        return True
+
+    def check_types(self, types: tuple[str, ...]) -> None:
+        """Raise a clear error when a column's type cannot be indexed."""
+        if not self.supports(types):
+            found = ", ".join(f"{c} is {t}" for c, t in zip(self.columns, types, strict=True))
+            msg = f"{self.name} cannot be built: {found}, a type that a {self.type_name} index does not take"
+            raise UnsupportedTypeError(msg)
+
+    def inputs(self, types: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG002  (part of the contract)
+        """Give the Spark SQL expressions to read for this index, by default its columns as they are.
+
+        Equal expressions of several indexes are read once.
+        """
+        return self.columns
+
+    @abstractmethod
+    def collect_metadata(self, rows: pa.RecordBatch) -> MetadataType:
+        """Collect the metadata of some rows of one object.
+
+        ``rows`` has a column per expression of ``inputs``, in that order, with physical values: dates as int32 days,
+        timestamps as int64 microseconds, and so on as literals have them (see ``expressions.tree``).
+        """
+
+    @abstractmethod
+    def filters(self) -> tuple[Filter, ...]:
+        """Give the filters that use this index at query time."""
+
+    def options(self) -> Mapping[str, Any]:
+        """Give what the manifest must keep to make this index again: JSON values by dataclass field."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "name" and f.init}
+
+    @classmethod
+    def from_options(cls, name: str, options: Mapping[str, Any]) -> Self:
+        """Make the index again from what ``options`` gave, with its lists turned back into tuples."""
+        return cls(name=name, **{k: tuple(v) if isinstance(v, list) else v for k, v in options.items()})

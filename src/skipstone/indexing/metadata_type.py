@@ -1,0 +1,37 @@
+"""Metadata types (paper, II-A): what is collected of one object, as a state that merges and is finished at the end."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from skipstone.indexing.objects import DataObject
+
+__all__ = ["MetadataType"]
+
+
+class MetadataType(ABC):
+    """The state collected of (a part of) one object for one index.
+
+    ``collect → merge → finish``: a large object is read in several parts, each gives a state, states of one object
+    merge in any order, and only then is the stored form made, since a Bloom filter's size or which gaps are widest is
+    known only then.  States travel between Spark's workers, so they must be picklable.
+    """
+
+    @classmethod
+    @abstractmethod
+    def fields(cls, inputs: tuple[pa.DataType, ...]) -> Mapping[str, pa.DataType]:
+        """Name the stored fields and their Arrow types, given the Arrow types of the index's inputs."""
+
+    @abstractmethod
+    def merge(self, other: Self) -> Self:
+        """Join the states of two parts of one object; associative and commutative."""
+
+    @abstractmethod
+    def finish(self, data_object: DataObject) -> Mapping[str, Any]:
+        """Make the stored form: a value per field, ``None`` for unknown; a list field takes an Arrow array."""

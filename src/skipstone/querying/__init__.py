@@ -1,0 +1,1 @@
+"""Query time: clauses, filters, and the algorithms that merge them (the paper's appendix A)."""

@@ -1,0 +1,74 @@
+"""Index types by name: filled by subclassing ``Index``, by the ``skipstone.plugins`` entry points and by settings."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
+
+from skipstone.errors import PluginError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from skipstone.indexing.index import Index
+
+__all__ = ["find_index", "load_plugins", "register_index"]
+
+ENTRY_POINT_GROUP = "skipstone.plugins"
+
+_index_types: dict[str, type[Index]] = {}
+_loaded: set[str] = set()
+_lock = threading.Lock()
+
+
+def register_index(index_type: type[Index]) -> None:
+    """Make an index type known; a later definition of the same module and name (a notebook cell run again) replaces it.
+
+    Raises
+    ------
+    PluginError
+        When two different modules claim one type name.
+    """
+    name = index_type.type_name
+    with _lock:
+        known = _index_types.get(name)
+        if known is not None and (known.__module__, known.__qualname__) != (index_type.__module__, index_type.__qualname__):
+            msg = (
+                f"the index type name {name!r} of {index_type.__module__}.{index_type.__qualname__} is already taken by "
+                f"{known.__module__}.{known.__qualname__}; give one of them another `type_name`"
+            )
+            raise PluginError(msg)
+        _index_types[name] = index_type
+
+
+def find_index(type_name: str) -> type[Index] | None:
+    """Give the index type registered under a name, or ``None``."""
+    return _index_types.get(type_name)
+
+
+def load_plugins(modules: Iterable[str] = ()) -> None:
+    """Import the installed plug-ins and the modules that the ``plugins`` setting names, each once.
+
+    Raises
+    ------
+    PluginError
+        When one cannot be imported; the message names it.
+    """
+    for entry in entry_points(group=ENTRY_POINT_GROUP):
+        _load_once(f"entry point {entry.name} = {entry.value}", entry.load)
+    for module in modules:
+        _load_once(f"module {module}", lambda module=module: importlib.import_module(module))  # type: ignore[misc]
+
+
+def _load_once(what: str, load: object) -> None:
+    """Run one import unless it has succeeded before."""
+    if what in _loaded:
+        return
+    try:
+        load()  # type: ignore[operator]
+    except Exception as error:
+        msg = f"the plug-in {what} could not be loaded: {type(error).__name__}: {error}"
+        raise PluginError(msg) from error
+    _loaded.add(what)

@@ -1,0 +1,1 @@
+"""What was skipped, by which clause, and why something was not used."""

@@ -1,0 +1,1 @@
+"""Metadata stores: where metadata is kept, committed and evaluated."""

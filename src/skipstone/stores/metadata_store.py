@@ -1,0 +1,151 @@
+"""The metadata store contract (paper, III-B): snapshots of a dataset's metadata, evaluated and committed as a whole.
+
+The flow is one-way: the index job hands a ``Change`` to ``commit``; the planner asks for the ``latest`` snapshot, gives it
+a clause, and gets back which objects to keep.  Readers see a commit whole or not at all.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from skipstone.querying.clause import Clause
+
+__all__ = ["Change", "ColumnRecord", "Evaluation", "IndexRecord", "MetadataStore", "ReadProfile", "Snapshot", "field_column"]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRecord:
+    """A column as it was when it was indexed: canonical name, Spark type, and whether it comes from the path."""
+
+    name: str
+    type: str
+    partition: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReadProfile:
+    """How the files were read when they were indexed: everything that changes the values a reader sees.
+
+    ``schema`` is the digest of the whole schema for formats whose columns go by position, else empty.
+    """
+
+    format: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    schema: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRecord:
+    """What the manifest keeps of one index.
+
+    ``id`` is unique among all indexes that the dataset ever had: it names the index's columns in the parts, so that an
+    index dropped and made again never meets its old metadata.  ``fields`` maps a stored field to its Arrow type, spelled
+    as ``str(type)``.
+    """
+
+    id: str
+    name: str
+    type_name: str
+    options: Mapping[str, Any]
+    columns: tuple[ColumnRecord, ...]
+    profile: ReadProfile
+    fields: Mapping[str, str]
+    key: str | None = None
+    created: str = ""
+    refreshed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One committed state of a dataset's metadata; ``id`` is unique across datasets and versions."""
+
+    id: str
+    root: str
+    location: str
+    version: int
+    indexes: tuple[IndexRecord, ...]
+    object_count: int
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one commit does.
+
+    Parameters
+    ----------
+    indexes
+        The dataset's indexes after the commit.
+    added
+        Objects newly collected, or ``None``: columns ``path`` (string), ``digest`` (16 bytes), ``length``, ``modified``
+        (int64), ``etag`` (string), ``row_count`` (int64), ``trusted`` (bool), and ``field_column(id, field)`` for the
+        fields of those indexes that were collected.  A row replaces what is known of the same object in another state
+        (other length, time or e-tag); in the same state it adds to it.
+    removed
+        Paths of objects that are gone.
+    """
+
+    indexes: tuple[IndexRecord, ...]
+    added: pa.Table | None = None
+    removed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The outcome of a clause on a snapshot: which of its objects to keep (by row), and what it cost to know."""
+
+    kept: npt.NDArray[np.bool_]
+    bytes_read: int
+    by_spark: bool = False
+
+
+def field_column(index_id: str, name: str) -> str:
+    """Name the column of a part that holds one field of one index."""
+    return f"{index_id}:{name}"
+
+
+class MetadataStore(ABC):
+    """Where metadata is kept.  Every method may raise ``MetadataStoreError``; the planner turns that into "read all"."""
+
+    @abstractmethod
+    def latest(self, root: str) -> Snapshot | None:
+        """Give the newest snapshot of the dataset rooted at ``root``, or ``None`` when it has none.  Cheap when warm."""
+
+    @abstractmethod
+    def objects(self, snapshot: Snapshot) -> pa.Table:
+        """Give the snapshot's objects, in row order: the columns that ``Change.added`` lists before the index fields."""
+
+    @abstractmethod
+    def coverage(self, snapshot: Snapshot, index: IndexRecord) -> npt.NDArray[np.bool_]:
+        """Say for each row of ``objects`` whether the index has metadata of that object in its present state."""
+
+    @abstractmethod
+    def evaluate(self, snapshot: Snapshot, clause: Clause) -> Evaluation:
+        """Evaluate a clause for every object; unknown keeps.  Reads only the fields that the clause requires."""
+
+    @abstractmethod
+    def size(self, snapshot: Snapshot) -> Mapping[str, int]:
+        """Give the stored bytes per index id; the key ``""`` has what belongs to no index."""
+
+    @abstractmethod
+    def commit(self, root: str, base: Snapshot | None, change: Change) -> Snapshot:
+        """Make ``change`` the state after ``base`` (``None``: the first), all or nothing.
+
+        Raises
+        ------
+        CommitConflictError
+            When another writer has committed after ``base``.
+        """
+
+    @abstractmethod
+    def drop(self, root: str) -> None:
+        """Remove everything that the store holds of a dataset."""
