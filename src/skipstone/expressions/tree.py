@@ -1,15 +1,15 @@
 """The Expression Tree (paper, section II): the predicate of a query as frozen dataclasses that ``match`` can read.
 
 Values of literals are *physical*: dates are days since 1970-01-01, timestamps (both kinds) are microseconds, times
-nanoseconds, year-month intervals months, day-time intervals microseconds, all ``int``; decimals are ``Decimal``; strings
-are ``str``; everything else is its Python twin.  Types are Spark's catalog strings (``int``, ``decimal(10,2)``,
+nanoseconds, year-month intervals months, day-time intervals microseconds, all ``int``; decimals are ``Decimal``;
+strings are ``str``; everything else is its Python twin (arrays are tuples).  Types are Spark's catalog strings (``int``, ``decimal(10,2)``,
 ``string collate UTF8_LCASE``), so that a type that differs in anything that changes values differs as a string.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 __all__ = [
     "And",
@@ -41,21 +41,41 @@ __all__ = [
 
 
 class Expression:
-    """A vertex of the tree."""
+    """A vertex of the tree.
+
+    Trees may be thousands of vertices deep: ``children`` and ``str`` do not recurse.  Equality, hash and ``repr`` are
+    the dataclasses' own and do; the algorithms of this package therefore tell vertices apart by identity or by number.
+    """
 
     __slots__ = ()
+    __match_args__: ClassVar[tuple[str, ...]] = ()
 
     @property
     def children(self) -> tuple[Expression, ...]:
         """The vertices directly below, left to right."""
         found: list[Expression] = []
-        for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
+        for name in self.__match_args__:
+            value = getattr(self, name)
             if isinstance(value, Expression):
                 found.append(value)
-            elif isinstance(value, tuple):
-                found.extend(item for item in value if isinstance(item, Expression))
+            elif type(value) is tuple:
+                found.extend([item for item in value if isinstance(item, Expression)])
         return tuple(found)
+
+    def _spelling(self) -> tuple[str | Expression, ...]:
+        """Give the text of this vertex, with its children where their text belongs."""
+        return (type(self).__name__,)
+
+    def __str__(self) -> str:
+        written: list[str] = []
+        rest: list[str | Expression] = [self]
+        while rest:
+            piece = rest.pop()
+            if isinstance(piece, str):
+                written.append(piece)
+            else:
+                rest.extend(reversed(piece._spelling()))
+        return "".join(written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +89,8 @@ class Column(Expression):
     type: str = ""
     partition: bool = False
 
-    def __str__(self) -> str:
-        return self.name
+    def _spelling(self) -> tuple[str | Expression, ...]:
+        return (self.name,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +100,8 @@ class Literal(Expression):
     value: Any
     type: str = ""
 
-    def __str__(self) -> str:
-        return "NULL" if self.value is None else repr(self.value)
+    def _spelling(self) -> tuple[str | Expression, ...]:
+        return ("NULL" if self.value is None else repr(self.value),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +113,8 @@ class Cast(Expression):
     mode: str = "LEGACY"
     zone: str | None = None
 
-    def __str__(self) -> str:
-        return f"cast({self.child} as {self.type})"
+    def _spelling(self) -> tuple[str | Expression, ...]:
+        return ("cast(", self.child, f" as {self.type})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +133,8 @@ class Call(Expression):
     identity: str = ""
     deterministic: bool = True
 
-    def __str__(self) -> str:
-        return f"{self.name}({', '.join(map(str, self.arguments))})"
+    def _spelling(self) -> tuple[str | Expression, ...]:
+        return (f"{self.name}(", *_joined(self.arguments, ", "), ")")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +144,8 @@ class Comparison(Expression):
     left: Expression
     right: Expression
 
-    def __str__(self) -> str:
-        return f"{self.left} {_SYMBOLS[type(self).__name__]} {self.right}"
+    def _spelling(self) -> tuple[str | Expression, ...]:
+        return (self.left, f" {_SYMBOLS[type(self).__name__]} ", self.right)
 
 
 _SYMBOLS = {
@@ -143,49 +163,35 @@ _SYMBOLS = {
 class EqualTo(Comparison):
     """``left = right``: NULL when either side is NULL."""
 
-    __str__ = Comparison.__str__
-
 
 @dataclass(frozen=True, slots=True)
 class NotEqualTo(Comparison):
     """``left <> right``: NULL when either side is NULL."""
-
-    __str__ = Comparison.__str__
 
 
 @dataclass(frozen=True, slots=True)
 class EqualNullSafe(Comparison):
     """``left <=> right``: never NULL."""
 
-    __str__ = Comparison.__str__
-
 
 @dataclass(frozen=True, slots=True)
 class LessThan(Comparison):
     """``left < right``; NaN is greater than every number."""
-
-    __str__ = Comparison.__str__
 
 
 @dataclass(frozen=True, slots=True)
 class LessThanOrEqual(Comparison):
     """``left <= right``; NaN is greater than every number and equals itself."""
 
-    __str__ = Comparison.__str__
-
 
 @dataclass(frozen=True, slots=True)
 class GreaterThan(Comparison):
     """``left > right``; NaN is greater than every number."""
 
-    __str__ = Comparison.__str__
-
 
 @dataclass(frozen=True, slots=True)
 class GreaterThanOrEqual(Comparison):
     """``left >= right``; NaN is greater than every number and equals itself."""
-
-    __str__ = Comparison.__str__
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +201,8 @@ class In(Expression):
     value: Expression
     options: tuple[Expression, ...]
 
-    def __str__(self) -> str:
-        return f"{self.value} IN ({_abbreviated(self.options)})"
+    def _spelling(self) -> tuple[str | Expression, ...]:
+        return (self.value, " IN (", *_abbreviated(self.options), ")")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +212,8 @@ class NotIn(Expression):
     value: Expression
     options: tuple[Expression, ...]
 
-    def __str__(self) -> str:
-        return f"{self.value} NOT IN ({_abbreviated(self.options)})"
+    def _spelling(self) -> tuple[str | Expression, ...]:
+        return (self.value, " NOT IN (", *_abbreviated(self.options), ")")
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +223,8 @@ class StartsWith(Expression):
     value: Expression
     prefix: Expression
 
-    def __str__(self) -> str:
-        return f"startswith({self.value}, {self.prefix})"
+    def _spelling(self) -> tuple[str | Expression, ...]:
+        return ("startswith(", self.value, ", ", self.prefix, ")")
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +234,8 @@ class EndsWith(Expression):
     value: Expression
     suffix: Expression
 
-    def __str__(self) -> str:
-        return f"endswith({self.value}, {self.suffix})"
+    def _spelling(self) -> tuple[str | Expression, ...]:
+        return ("endswith(", self.value, ", ", self.suffix, ")")
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +245,8 @@ class Contains(Expression):
     value: Expression
     part: Expression
 
-    def __str__(self) -> str:
-        return f"contains({self.value}, {self.part})"
+    def _spelling(self) -> tuple[str | Expression, ...]:
+        return ("contains(", self.value, ", ", self.part, ")")
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,8 +257,8 @@ class Like(Expression):
     pattern: Expression
     escape: str = "\\"
 
-    def __str__(self) -> str:
-        return f"{self.value} LIKE {self.pattern}"
+    def _spelling(self) -> tuple[str | Expression, ...]:
+        return (self.value, " LIKE ", self.pattern)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +267,8 @@ class IsNull(Expression):
 
     value: Expression
 
-    def __str__(self) -> str:
-        return f"{self.value} IS NULL"
+    def _spelling(self) -> tuple[str | Expression, ...]:
+        return (self.value, " IS NULL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,8 +277,8 @@ class IsNotNull(Expression):
 
     value: Expression
 
-    def __str__(self) -> str:
-        return f"{self.value} IS NOT NULL"
+    def _spelling(self) -> tuple[str | Expression, ...]:
+        return (self.value, " IS NOT NULL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,8 +287,8 @@ class IsNaN(Expression):
 
     value: Expression
 
-    def __str__(self) -> str:
-        return f"isnan({self.value})"
+    def _spelling(self) -> tuple[str | Expression, ...]:
+        return ("isnan(", self.value, ")")
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,8 +297,8 @@ class And(Expression):
 
     terms: tuple[Expression, ...]
 
-    def __str__(self) -> str:
-        return " AND ".join(f"({term})" for term in self.terms)
+    def _spelling(self) -> tuple[str | Expression, ...]:
+        return ("(", *_joined(self.terms, ") AND ("), ")")
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,8 +307,8 @@ class Or(Expression):
 
     terms: tuple[Expression, ...]
 
-    def __str__(self) -> str:
-        return " OR ".join(f"({term})" for term in self.terms)
+    def _spelling(self) -> tuple[str | Expression, ...]:
+        return ("(", *_joined(self.terms, ") OR ("), ")")
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,11 +317,19 @@ class Not(Expression):
 
     child: Expression
 
-    def __str__(self) -> str:
-        return f"NOT ({self.child})"
+    def _spelling(self) -> tuple[str | Expression, ...]:
+        return ("NOT (", self.child, ")")
 
 
-def _abbreviated(options: tuple[Expression, ...], limit: int = 5) -> str:
+def _joined(vertices: tuple[Expression, ...], separator: str) -> list[str | Expression]:
+    """Put a separator between vertices."""
+    pieces: list[str | Expression] = []
+    for vertex in vertices:
+        pieces += (separator, vertex)
+    return pieces[1:]
+
+
+def _abbreviated(options: tuple[Expression, ...], limit: int = 5) -> list[str | Expression]:
     """Spell a list of options, with a count in place of what is beyond the limit."""
-    shown = ", ".join(map(str, options[:limit]))
-    return shown if len(options) <= limit else f"{shown}, … {len(options) - limit} more"
+    shown = _joined(options[:limit], ", ")
+    return shown if len(options) <= limit else [*shown, f", … {len(options) - limit} more"]
