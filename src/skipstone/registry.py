@@ -34,10 +34,13 @@ def register_index(index_type: type[Index]) -> None:
     name = index_type.type_name
     with _lock:
         known = _index_types.get(name)
-        if known is not None and (known.__module__, known.__qualname__) != (index_type.__module__, index_type.__qualname__):
+        if known is not None and (known.__module__, known.__qualname__) != (
+            index_type.__module__,
+            index_type.__qualname__,
+        ):
             msg = (
-                f"the index type name {name!r} of {index_type.__module__}.{index_type.__qualname__} is already taken by "
-                f"{known.__module__}.{known.__qualname__}; give one of them another `type_name`"
+                f"the index type name {name!r} of {index_type.__module__}.{index_type.__qualname__} is already taken "
+                f"by {known.__module__}.{known.__qualname__}; give one of them another `type_name`"
             )
             raise PluginError(msg)
         _index_types[name] = index_type

@@ -75,7 +75,9 @@ class Index(ABC):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that the index describes, spelled as in Spark SQL."""
-        return tuple(getattr(self, name) for name in self._column_fields() if isinstance(getattr(self, name, None), str))
+        return tuple(
+            getattr(self, name) for name in self._column_fields() if isinstance(getattr(self, name, None), str)
+        )
 
     def with_columns(self, columns: tuple[str, ...]) -> Self:
         """Give the same index with its columns respelled (resolved against the schema, or ``*`` expanded)."""

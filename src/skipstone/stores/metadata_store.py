@@ -1,7 +1,7 @@
 """The metadata store contract (paper, III-B): snapshots of a dataset's metadata, evaluated and committed as a whole.
 
-The flow is one-way: the index job hands a ``Change`` to ``commit``; the planner asks for the ``latest`` snapshot, gives it
-a clause, and gets back which objects to keep.  Readers see a commit whole or not at all.
+The flow is one-way: the index job hands a ``Change`` to ``commit``; the planner asks for the ``latest`` snapshot, gives
+it a clause, and gets back which objects to keep.  Readers see a commit whole or not at all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 
     from skipstone.querying.clause import Clause
 
-__all__ = ["Change", "ColumnRecord", "Evaluation", "IndexRecord", "MetadataStore", "ReadProfile", "Snapshot", "field_column"]
+__all__ = [
+    "Change",
+    "ColumnRecord",
+    "Evaluation",
+    "IndexRecord",
+    "MetadataStore",
+    "ReadProfile",
+    "Snapshot",
+    "field_column",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +58,8 @@ class IndexRecord:
     """What the manifest keeps of one index.
 
     ``id`` is unique among all indexes that the dataset ever had: it names the index's columns in the parts, so that an
-    index dropped and made again never meets its old metadata.  ``fields`` maps a stored field to its Arrow type, spelled
-    as ``str(type)``.
+    index dropped and made again never meets its old metadata.  ``fields`` maps a stored field to its Arrow type,
+    spelled as ``str(type)``.
     """
 
     id: str
@@ -114,15 +123,15 @@ def field_column(index_id: str, name: str) -> str:
 
 
 class MetadataStore(ABC):
-    """Where metadata is kept.  Every method may raise ``MetadataStoreError``; the planner turns that into "read all"."""
+    """Where metadata is kept.  Every method may raise ``MetadataStoreError``; the planner then reads all."""
 
     @abstractmethod
     def latest(self, root: str) -> Snapshot | None:
-        """Give the newest snapshot of the dataset rooted at ``root``, or ``None`` when it has none.  Cheap when warm."""
+        """Give the newest snapshot of the dataset rooted at ``root``, or ``None``.  Cheap when warm."""
 
     @abstractmethod
     def objects(self, snapshot: Snapshot) -> pa.Table:
-        """Give the snapshot's objects, in row order: the columns that ``Change.added`` lists before the index fields."""
+        """Give the snapshot's objects, in row order: the columns of ``Change.added`` before the index fields."""
 
     @abstractmethod
     def coverage(self, snapshot: Snapshot, index: IndexRecord) -> npt.NDArray[np.bool_]:

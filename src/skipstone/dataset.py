@@ -1,0 +1,172 @@
+"""The user's handle on a dataset: thin, every verb delegates to the stage that does it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from skipstone import maintenance
+from skipstone.engines.spark import attach, planner_of, store_for
+from skipstone.errors import DatasetError
+from skipstone.relation import Relation
+from skipstone.reporting.describe import DESCRIBE_SCHEMA, describe_rows
+from skipstone.reporting.explain import Explanation, explain_scans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from skipstone.indexing.index import Index
+    from skipstone.maintenance import IndexingReport
+    from skipstone.stores.metadata_store import MetadataStore
+
+__all__ = ["Dataset"]
+
+
+class Dataset:
+    """A folder of files, read in one way, whose objects can be indexed.
+
+    Parameters
+    ----------
+    df
+        A DataFrame that is a plain file scan: what a reader or a table gives, nothing applied to it.
+
+    Raises
+    ------
+    DatasetError
+        When the DataFrame is anything else, or has not exactly one root folder.
+
+    Examples
+    --------
+    >>> logs = Dataset.for_path(spark, "/lake/logs", format="parquet")  # doctest: +SKIP
+    >>> logs.create_indexes(MinMaxIndex("ts"), ValueListIndex("db_name"))  # doctest: +SKIP
+    """
+
+    def __init__(self, df: DataFrame) -> None:
+        self._spark: SparkSession = attach(df.sparkSession)
+        self._df = df
+        self._scan = _file_scan(df)
+        self._relation = Relation.of(json.loads(self._scan.describe()))
+
+    @classmethod
+    def for_path(
+        cls,
+        spark: SparkSession,
+        path: str,
+        *,
+        format: str = "parquet",  # noqa: A002  (Spark's own word)
+        schema: StructType | str | None = None,
+        **options: Any,
+    ) -> Dataset:
+        """Give the dataset in a folder; ``schema`` and ``options`` go to Spark's reader as they are."""
+        attach(spark)
+        reader = spark.read.format(format).options(**options)
+        if schema is not None:
+            reader = reader.schema(schema)
+        try:
+            df = reader.load(path)
+        except Exception as error:
+            msg = f"{path} cannot be read as {format}: {_first_line(error)}"
+            raise DatasetError(msg) from error
+        return cls(df)
+
+    @classmethod
+    def for_table(cls, spark: SparkSession, name: str) -> Dataset:
+        """Give the dataset behind a table of the catalog."""
+        attach(spark)
+        try:
+            df = spark.table(name)
+        except Exception as error:
+            msg = f"the table {name} cannot be read: {_first_line(error)}"
+            raise DatasetError(msg) from error
+        return cls(df)
+
+    @property
+    def root(self) -> str:
+        """The folder under which the dataset's objects lie, and beside which its metadata is kept."""
+        roots = (self._relation.table_location,) if self._relation.table_location else self._relation.roots
+        if len(roots) != 1:
+            msg = (
+                f"a dataset has one root folder, this DataFrame reads {len(roots)} paths; index the folder above them "
+                "(queries of some of its files or folders use the same metadata)"
+            )
+            raise DatasetError(msg)
+        return str(roots[0])
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether the dataset has any index."""
+        snapshot = self._store().latest(self.root)
+        return snapshot is not None and bool(snapshot.indexes)
+
+    def create_indexes(self, *indexes: Index) -> IndexingReport:
+        """Build indexes on every object, in one Spark job, and commit them together.
+
+        Raises
+        ------
+        SkipstoneError
+            When a column is unknown or of a type that its index does not take, an index exists already, the metadata
+            cannot be written, or collecting fails; nothing is committed then.
+        """
+        return maintenance.create_indexes(self._target(), indexes)
+
+    def refresh(self, paths: Iterable[str] | None = None) -> IndexingReport:
+        """Index new and changed objects and drop the metadata of vanished ones; writes nothing when nothing changed.
+
+        Parameters
+        ----------
+        paths
+            Only these objects or folders, without listing the rest: what an ingestion job has just written.
+        """
+        return maintenance.refresh(self._target(), None if paths is None else tuple(paths))
+
+    def drop_indexes(self, *names: str) -> None:
+        """Drop indexes by name, or, without names, all of the dataset's metadata."""
+        maintenance.drop_indexes(self._target(), names)
+
+    def describe(self) -> DataFrame:
+        """Give a row per index: what it is, how many objects it covers, how large it is, when it was refreshed."""
+        return self._spark.createDataFrame(describe_rows(self._target()), DESCRIBE_SCHEMA)
+
+    def explain(self, df: DataFrame) -> Explanation:
+        """Explain what skipping does to a query: labelled tree, clause, what is kept, what was not used and why."""
+        return explain_scans(planner_of(self._spark), df, self.root)
+
+    def _target(self) -> maintenance.Target:
+        """Give maintenance what it works on."""
+        return maintenance.Target(self._spark, self._scan, self._relation, self.root, self._store())
+
+    def _store(self) -> MetadataStore:
+        """Give the store that the session's settings choose at this moment."""
+        from skipstone.session import get_setting
+
+        names = ("location", "store")
+        return store_for(self._spark, {n: v for n in names if (v := get_setting(self._spark, n)) is not None})
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.root!r}, format={self._relation.format!r})"
+
+
+def _file_scan(df: DataFrame) -> Any:
+    """Find the file scan that a DataFrame is."""
+    from py4j.protocol import Py4JJavaError
+
+    jvm: Any = df.sparkSession._jvm
+    try:
+        return jvm.org.apache.spark.sql.skipstone.Bridge.scan(df._jdf)
+    except Py4JJavaError as error:
+        raise DatasetError(_java_message(error)) from error
+    except Exception as error:
+        raise DatasetError(_first_line(error)) from error
+
+
+def _java_message(error: Any) -> str:
+    """Give the message of the Java exception behind a Py4J error."""
+    return str(error.java_exception.getMessage())
+
+
+def _first_line(error: BaseException) -> str:
+    """Give the first line of an error's text."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

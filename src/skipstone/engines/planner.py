@@ -1,0 +1,266 @@
+"""The planner: from a scan's predicate to the objects that it must read, for any engine that can list files.
+
+Expression Tree → normalise → filters label every boolean vertex → Merge-Clause → the store evaluates the clause
+over the metadata → kept objects.  Whatever cannot be used keeps its objects and leaves a sentence in ``not_used``.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from skipstone import registry
+from skipstone.errors import SkipstoneError
+from skipstone.expressions.tree import And, Column, Expression, IsNotNull, Literal, Or
+from skipstone.querying.generate_clause import generate_clause
+from skipstone.relation import column_difference, profile_difference
+from skipstone.stores.metadata_store import ColumnRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from skipstone.indexing.index import Index
+    from skipstone.querying.filter import Filter
+    from skipstone.querying.generate_clause import Labelled
+    from skipstone.relation import Relation
+    from skipstone.stores.metadata_store import Evaluation, IndexRecord, MetadataStore, Snapshot
+
+__all__ = ["Decision", "Plan", "columns_of", "plan_scan"]
+
+_log = logging.getLogger("skipstone")
+
+NO_PREDICATE = "no predicate reaches this scan"
+NO_METADATA = "no metadata: the dataset is not indexed"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What one snapshot of metadata says of a scan; without an ``evaluation`` it says nothing and keeps all."""
+
+    snapshot: Snapshot
+    labelled: Labelled | None = None
+    evaluation: Evaluation | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The planner's answer for one scan."""
+
+    decisions: tuple[Decision, ...] = ()
+    used: tuple[str, ...] = ()
+    not_used: tuple[str, ...] = ()
+
+    @property
+    def indexed(self) -> bool:
+        """Whether any metadata was found for the files of this scan."""
+        return bool(self.decisions)
+
+    @property
+    def clause(self) -> str | None:
+        """The merged clause in words, or ``None`` when nothing could be said."""
+        spelled = [
+            str(d.labelled.clause) for d in self.decisions if d.labelled is not None and d.evaluation is not None
+        ]
+        return "; ".join(dict.fromkeys(spelled)) or None
+
+    @property
+    def metadata_bytes_read(self) -> int:
+        """Bytes of metadata that were fetched for this plan."""
+        return sum(d.evaluation.bytes_read for d in self.decisions if d.evaluation is not None)
+
+    @property
+    def refusal(self) -> str | None:
+        """Why no index serves this scan of an indexed dataset; ``None`` when one does or the dataset has none."""
+        if not self.indexed or any(d.evaluation is not None for d in self.decisions):
+            return None
+        return "no index can serve this query: " + ("; ".join(self.not_used) or "no reason known")
+
+
+@dataclass
+class _Notes:
+    """Sentences on what was used and what was not, each once, in order."""
+
+    used: dict[str, None] = field(default_factory=dict)
+    not_used: dict[str, None] = field(default_factory=dict)
+
+
+def plan_scan(
+    relation: Relation,
+    condition: Expression | None,
+    store: MetadataStore,
+    columns: Mapping[str, ColumnRecord] | None = None,
+) -> Plan:
+    """Decide what a scan must read.
+
+    Parameters
+    ----------
+    relation
+        How the scan reads its files.
+    condition
+        The predicate that every row of the result satisfies; ``None`` when there is none.
+    store
+        Where the metadata is.
+    columns
+        The columns as this scan reads them, by canonical name; taken from the condition when not given.
+    """
+    notes = _Notes()
+    snapshots = list(_snapshots(relation, store, notes))
+    if condition is None:
+        notes.not_used[NO_PREDICATE] = None
+        return Plan(tuple(Decision(s) for s in snapshots), (), tuple(notes.not_used))
+    here = columns if columns is not None else columns_of(condition)
+    decisions = tuple(_decide(snapshot, relation, condition, store, here, notes) for snapshot in snapshots)
+    if not snapshots and not notes.not_used:
+        notes.not_used[NO_METADATA] = None
+    return Plan(decisions, tuple(notes.used), tuple(notes.not_used))
+
+
+def columns_of(condition: Expression) -> dict[str, ColumnRecord]:
+    """Collect the columns that a condition mentions, by canonical name."""
+    found: dict[str, ColumnRecord] = {}
+    waiting = [condition]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Column):
+            found[node.name] = ColumnRecord(node.name, node.type, node.partition)
+        waiting.extend(node.children)
+    return found
+
+
+def _snapshots(relation: Relation, store: MetadataStore, notes: _Notes) -> Iterator[Snapshot]:
+    """Find the metadata of every indexed dataset that the scan's folders lie in."""
+    for root in relation.candidate_roots():
+        try:
+            snapshot = store.latest(root)
+        except SkipstoneError as error:
+            notes.not_used[f"metadata of {root}: {error}"] = None
+            continue
+        if snapshot is not None:
+            yield snapshot
+
+
+def _decide(
+    snapshot: Snapshot,
+    relation: Relation,
+    condition: Expression,
+    store: MetadataStore,
+    here: Mapping[str, ColumnRecord],
+    notes: _Notes,
+) -> Decision:
+    """Label, merge and evaluate for one snapshot."""
+    spelled, here = _respelled(snapshot, relation, condition, here)
+    filters: list[Filter] = []
+    for record in snapshot.indexes:
+        usable = _usable(record, relation, here, notes)
+        if usable is not None:
+            filters.extend(_filters_of(usable, notes))
+    labelled = generate_clause(spelled, filters)
+    for problem in labelled.problems:
+        _say_once(problem)
+        notes.not_used[problem] = None
+    for leaf in _unserved(labelled):
+        notes.not_used[f"no index serves {_shortened(str(leaf))}"] = None
+    if labelled.clause is None:
+        return Decision(snapshot, labelled)
+    try:
+        evaluation = store.evaluate(snapshot, labelled.clause)
+    except Exception as error:  # noqa: BLE001  a clause may be a plug-in's: whatever it raises, the objects are read
+        problem = f"{labelled.clause}: {type(error).__name__}: {error}"
+        _say_once(problem)
+        notes.not_used[problem] = None
+        return Decision(snapshot, labelled)
+    for index, _ in labelled.clause.requires:
+        notes.used[index.name] = None
+    return Decision(snapshot, labelled, evaluation)
+
+
+def _usable(record: IndexRecord, relation: Relation, here: Mapping[str, ColumnRecord], notes: _Notes) -> Index | None:
+    """Make a recorded index again if it describes what this scan reads; otherwise say why not."""
+    if not any(column.name in here for column in record.columns):
+        return None
+    reason = column_difference(record.columns, here) or profile_difference(
+        record.profile, relation.profile(record.columns)
+    )
+    if reason is None:
+        index_type = registry.find_index(record.type_name)
+        if index_type is None:
+            reason = f"its type {record.type_name!r} is not loaded; name its module in spark.skipstone.plugins"
+        else:
+            try:
+                return index_type.from_options(record.name, record.options)
+            except Exception as error:  # noqa: BLE001  a plug-in's own constructor: not used, said, the query goes on
+                reason = f"it cannot be made from its options: {type(error).__name__}: {error}"
+    notes.not_used[f"{record.name}: {reason}"] = None
+    return None
+
+
+def _filters_of(index: Index, notes: _Notes) -> tuple[Filter, ...]:
+    """Ask an index for its filters; one that raises is not used, which is said."""
+    try:
+        return tuple(index.filters())
+    except Exception as error:  # noqa: BLE001  a plug-in's own code: not used, said, the query goes on
+        problem = f"{index.name}: {type(error).__name__}: {error}"
+        _say_once(problem)
+        notes.not_used[problem] = None
+        return ()
+
+
+def _respelled(
+    snapshot: Snapshot, relation: Relation, condition: Expression, here: Mapping[str, ColumnRecord]
+) -> tuple[Expression, Mapping[str, ColumnRecord]]:
+    """Spell the condition's columns as the indexes do, where Spark finds them whatever their case.
+
+    Only Parquet and ORC readers match field names without regard to case, and only when the session does; a JSON field
+    of another case is another field.
+    """
+    if relation.format not in ("parquet", "orc") or relation.settings.get("caseSensitive") != "false":
+        return condition, here
+    spellings = {c.name.lower(): c.name for record in snapshot.indexes for c in record.columns}
+    changes = {n: spellings[n.lower()] for n in here if n.lower() in spellings and spellings[n.lower()] != n}
+    if not changes:
+        return condition, here
+    return _renamed(condition, lambda name: changes.get(name, name)), {
+        changes.get(n, n): replace(c, name=changes.get(n, n)) for n, c in here.items()
+    }
+
+
+def _renamed(node: Expression, rename: Callable[[str], str]) -> Expression:
+    """Give the tree with its columns renamed."""
+    if isinstance(node, Column):
+        return replace(node, name=rename(node.name))
+    changed: dict[str, object] = {}
+    for name in node.__dataclass_fields__:  # type: ignore[attr-defined]
+        value = getattr(node, name)
+        if isinstance(value, Expression):
+            changed[name] = _renamed(value, rename)
+        elif isinstance(value, tuple) and any(isinstance(item, Expression) for item in value):
+            changed[name] = tuple(_renamed(item, rename) if isinstance(item, Expression) else item for item in value)
+    return replace(node, **changed) if changed else node  # type: ignore[type-var]
+
+
+def _unserved(labelled: Labelled) -> Iterator[Expression]:
+    """Give the leaf predicates that no filter labelled, without Spark's own ``IS NOT NULL`` guards."""
+    waiting: list[Expression] = [labelled.tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, And | Or):
+            if not labelled.labels.get(node):
+                waiting.extend(reversed(node.terms))
+        elif not isinstance(node, IsNotNull | Literal) and not labelled.labels.get(node):
+            yield node
+
+
+_said: set[str] = set()
+
+
+def _say_once(problem: str) -> None:
+    """Log a plug-in's failure the first time it is met in this process."""
+    if problem not in _said:
+        _said.add(problem)
+        _log.warning("Skipstone does not use %s", problem)
+
+
+def _shortened(text: str, limit: int = 200) -> str:
+    """Cut a long expression for a sentence."""
+    return text if len(text) <= limit else f"{text[:limit]}…"

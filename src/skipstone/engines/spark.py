@@ -1,0 +1,190 @@
+"""The planner behind the bridge: answers the optimizer rule's questions over Py4J's callback server.
+
+The bridge sends a scan's relation and condition, gets back a bitmap of kept metadata rows per snapshot, and matches
+those rows to Spark's own listing.  Nothing here may raise into the query: the bridge turns any error into "read all,
+said why", and so does this module where it can say more.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import threading
+from collections import OrderedDict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skipstone import registry
+from skipstone.engines.planner import Plan, plan_scan
+from skipstone.errors import SettingError, SkipstoneError
+from skipstone.expressions.from_spark import read_expression
+from skipstone.relation import Relation
+from skipstone.session import require_bridge
+from skipstone.stores.filesystem import file_system_for
+from skipstone.stores.parquet import ParquetStore, packed_objects
+from skipstone.stores.spark_evaluation import SparkEvaluation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+    from skipstone.stores.metadata_store import MetadataStore, Snapshot
+
+__all__ = ["SparkPlanner", "attach", "planner_of", "store_for"]
+
+_MOST_PLANS = 256
+_MOST_SNAPSHOTS = 64
+_HEADER_BYTES = 4
+
+
+class SparkPlanner:
+    """Implements the bridge's ``Planner`` interface for one Spark application."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._lock = threading.Lock()
+        self._parts: dict[int, list[str]] = {}
+        self._plans: OrderedDict[int, Plan] = OrderedDict()
+        self._snapshots: OrderedDict[str, tuple[MetadataStore, Snapshot]] = OrderedDict()
+
+    def part(self, key: int, text: str) -> None:
+        """Take a piece of a request: long strings reach Python faster in pieces."""
+        with self._lock:
+            self._parts.setdefault(key, []).append(text)
+
+    def plan(self, key: int, text: str) -> bytes:
+        """Answer the request that ends with ``text``."""
+        with self._lock:
+            pieces = self._parts.pop(key, [])
+        request = json.loads("".join([*pieces, text]))
+        relation = Relation.of(request["relation"])
+        try:
+            registry.load_plugins(_names(relation.skipstone.get("plugins", "")))
+            store = store_for(self._spark, relation.skipstone)
+            condition = request["condition"]
+            plan = plan_scan(relation, None if condition is None else read_expression(condition), store)
+        except SkipstoneError as error:
+            return _response(key, Plan(not_used=(str(error),)))
+        self._remember(key, plan, store)
+        return _response(key, plan)
+
+    def objects(self, snapshot_id: str) -> str:
+        """Write a snapshot's object table to a local file for the bridge, which deletes it."""
+        with self._lock:
+            store, snapshot = self._snapshots[snapshot_id]
+        with tempfile.NamedTemporaryFile(prefix="skipstone-", suffix=".objects", delete=False) as file:
+            file.write(packed_objects(store.objects(snapshot)))
+        return str(Path(file.name))
+
+    def explained(self, key: int) -> Plan | None:
+        """Give a recent plan in full, for ``explain``."""
+        with self._lock:
+            return self._plans.get(key)
+
+    def _remember(self, key: int, plan: Plan, store: MetadataStore) -> None:
+        """Keep a bounded number of plans and snapshots."""
+        with self._lock:
+            self._plans[key] = plan
+            while len(self._plans) > _MOST_PLANS:
+                self._plans.popitem(last=False)
+            for decision in plan.decisions:
+                self._snapshots[decision.snapshot.id] = (store, decision.snapshot)
+                self._snapshots.move_to_end(decision.snapshot.id)
+            while len(self._snapshots) > _MOST_SNAPSHOTS:
+                self._snapshots.popitem(last=False)
+
+    class Java:
+        """Py4J: the interface that this object implements for the JVM."""
+
+        implements = ["org.apache.spark.sql.skipstone.Planner"]  # noqa: RUF012  (Py4J reads a plain list)
+
+
+def _response(key: int, plan: Plan) -> bytes:
+    """Pack the answer: a JSON header with its length before it, then a bitmap per snapshot that was evaluated."""
+    snapshots: list[dict[str, Any]] = []
+    bitmaps: list[bytes] = []
+    for decision in plan.decisions:
+        evaluation = decision.evaluation
+        everything = evaluation is None or bool(evaluation.kept.all())
+        rows = decision.snapshot.object_count
+        snapshots.append({"id": decision.snapshot.id, "rows": rows, "all": everything})
+        if evaluation is not None and not everything:
+            bitmaps.append(np.packbits(evaluation.kept, bitorder="little").tobytes())
+    header = json.dumps(
+        {
+            "snapshots": snapshots,
+            "clause": plan.clause,
+            "used": plan.used,
+            "not_used": plan.not_used,
+            "metadata_bytes_read": plan.metadata_bytes_read,
+            "refuse": plan.refusal,
+            "indexed": plan.indexed,
+            "plan": key,
+        }
+    ).encode()
+    return b"".join([len(header).to_bytes(_HEADER_BYTES, "big"), header, *bitmaps])
+
+
+def _names(setting: str) -> list[str]:
+    """Split a comma-separated setting."""
+    return [name.strip() for name in setting.split(",") if name.strip()]
+
+
+_stores: dict[tuple[str, str, str | None], MetadataStore] = {}
+_stores_lock = threading.Lock()
+
+
+def store_for(spark: SparkSession, settings: Mapping[str, str]) -> MetadataStore:
+    """Give the metadata store that the settings (without their prefix) choose; one per application and location.
+
+    Raises
+    ------
+    SettingError
+        When there is no store of that name.
+    """
+    name = settings.get("store") or "parquet"
+    location = settings.get("location") or None
+    if name != "parquet":
+        msg = f"spark.skipstone.store is {name!r}: there is no such metadata store; use 'parquet'"
+        raise SettingError(msg)
+    key = (spark.sparkContext.applicationId, name, location)
+    with _stores_lock:
+        if key not in _stores:
+            _stores[key] = ParquetStore(
+                lambda path: file_system_for(path, spark), location=location, large=SparkEvaluation(spark)
+            )
+        return _stores[key]
+
+
+_planners: dict[str, SparkPlanner] = {}
+
+
+def attach(spark: SparkSession) -> SparkSession:
+    """Register the planner with the bridge of a session's application, once.
+
+    Raises
+    ------
+    SessionNotConfiguredError
+        When the session runs without Skipstone's extension.
+    """
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    from skipstone import indexes as _built_in  # noqa: F401  (defining the built-in types registers them)
+
+    require_bridge(spark)
+    application = spark.sparkContext.applicationId
+    if application not in _planners:
+        ensure_callback_server_started(spark.sparkContext._gateway)
+        planner = _planners.setdefault(application, SparkPlanner(spark))
+        jvm: Any = spark._jvm
+        jvm.org.apache.spark.sql.skipstone.Bridge.register(planner)
+    return spark
+
+
+def planner_of(spark: SparkSession) -> SparkPlanner:
+    """Give the planner that serves a session."""
+    attach(spark)
+    return _planners[spark.sparkContext.applicationId]

@@ -1,0 +1,292 @@
+"""Creating, refreshing and dropping the indexes of a dataset: index time's side of the flow, indexing → stores."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from skipstone import registry
+from skipstone.errors import (
+    CommitConflictError,
+    DatasetError,
+    IndexExistsError,
+    IndexingError,
+    IndexNotFoundError,
+    PluginError,
+)
+from skipstone.indexing.columns import resolve_indexes
+from skipstone.indexing.job import BoundIndex, index_objects, list_objects
+from skipstone.relation import profile_difference
+from skipstone.stores.metadata_store import Change, IndexRecord
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from skipstone.indexing.index import Index
+    from skipstone.indexing.objects import DataObject
+    from skipstone.relation import Relation
+    from skipstone.stores.metadata_store import MetadataStore, Snapshot
+
+__all__ = ["IndexingReport", "Target", "create_indexes", "drop_indexes", "refresh"]
+
+_COMMIT_TRIES = 4
+
+
+@dataclass(frozen=True)
+class Target:
+    """A dataset as maintenance needs it: how to read it, where it lies, where its metadata is kept."""
+
+    spark: SparkSession
+    scan: Any
+    relation: Relation
+    root: str
+    store: MetadataStore
+
+
+@dataclass(frozen=True)
+class IndexingReport:
+    """What a call that builds or refreshes indexes did.
+
+    ``left_out`` objects changed while they were read, ``untrusted`` ones were modified too shortly before; both are
+    read by every query until a later refresh indexes them.
+    """
+
+    root: str
+    indexes: tuple[str, ...]
+    objects: int
+    indexed: int
+    removed: int
+    left_out: int
+    untrusted: int
+    rows: int
+    metadata_bytes: int
+    seconds: float
+    version: int
+
+    def __str__(self) -> str:
+        notes = "".join(
+            f", {count} {what}"
+            for count, what in (
+                (self.removed, "removed"),
+                (self.left_out, "left out (changed meanwhile)"),
+                (self.untrusted, "not trusted yet (modified just now)"),
+            )
+            if count
+        )
+        return (
+            f"{self.root}: {', '.join(self.indexes) or 'no index'}: {self.indexed:,} of {self.objects:,} objects "
+            f"indexed{notes}; {self.rows:,} rows, {self.metadata_bytes:,} bytes of metadata, {self.seconds:.1f} s"
+        )
+
+
+def create_indexes(target: Target, indexes: Sequence[Index]) -> IndexingReport:
+    """Collect and commit new indexes on every object of a dataset."""
+    started = time.monotonic()
+    if not indexes:
+        msg = "create_indexes needs at least one index, for example MinMaxIndex('ts')"
+        raise IndexingError(msg)
+    base = target.store.latest(target.root)
+    existing = base.indexes if base is not None else ()
+    resolved = resolve_indexes(target.spark, target.scan, indexes)
+    _refuse_existing(existing, [bound.index.name for bound in resolved])
+    now = _now()
+    records = tuple(
+        IndexRecord(
+            id=bound.id,
+            name=bound.index.name,
+            type_name=bound.index.type_name,
+            options=dict(bound.index.options()),
+            columns=bound.columns,
+            profile=target.relation.profile(bound.columns),
+            fields={},
+            key=bound.index.key,
+            created=now,
+            refreshed=now,
+        )
+        for bound in resolved
+    )
+    outcome = index_objects(target.spark, target.scan, resolved)
+    if not outcome.listed:
+        msg = f"{target.root} holds no objects to index: it is empty, or all its files are"
+        raise DatasetError(msg)
+    records = tuple(replace(r, fields=outcome.fields[r.id]) for r in records)
+
+    def change(current: Snapshot | None) -> Change:
+        present = current.indexes if current is not None else ()
+        _refuse_existing(present, [r.name for r in records])
+        return Change((*present, *records), outcome.table)
+
+    snapshot = _commit(target, base, change)
+    return _report(target, snapshot, [r.name for r in records], outcome, 0, started)
+
+
+def refresh(target: Target, paths: tuple[str, ...] | None = None) -> IndexingReport:
+    """Bring a dataset's indexes up to date, collecting only what is new, changed or not covered."""
+    started = time.monotonic()
+    base = target.store.latest(target.root)
+    if base is None or not base.indexes:
+        msg = f"{target.root} has no index to refresh; make one with create_indexes(MinMaxIndex(…))"
+        raise IndexNotFoundError(msg)
+    bound = [_rebound(target, record) for record in base.indexes]
+    listed = list_objects(target.spark, target.scan, paths)
+    known = target.store.objects(base)
+    current = _current_objects(target.store, base, known)
+    wanted = [o for o in listed if o not in current]
+    removed = _vanished(known.column("path").to_pylist(), listed, paths)
+    if not wanted and not removed:
+        return _report(target, base, [r.name for r in base.indexes], None, 0, started, listed=len(listed))
+    outcome = index_objects(target.spark, target.scan, bound, wanted) if wanted else None
+    now = _now()
+
+    def change(current_snapshot: Snapshot | None) -> Change:
+        present = current_snapshot.indexes if current_snapshot is not None else ()
+        refreshed = {b.id for b in bound}
+        return Change(
+            tuple(replace(r, refreshed=now) if r.id in refreshed else r for r in present),
+            outcome.table if outcome is not None else None,
+            removed,
+        )
+
+    snapshot = _commit(target, base, change)
+    names = [r.name for r in base.indexes]
+    return _report(target, snapshot, names, outcome, len(removed), started, listed=len(listed))
+
+
+def drop_indexes(target: Target, names: tuple[str, ...]) -> None:
+    """Drop indexes by name, or everything that the store has of the dataset."""
+    if not names:
+        target.store.drop(target.root)
+        return
+    base = target.store.latest(target.root)
+    present = base.indexes if base is not None else ()
+    unknown = [name for name in names if name not in {r.name for r in present}]
+    if unknown:
+        there = ", ".join(r.name for r in present) or "none"
+        msg = f"{target.root} has no index named {', '.join(unknown)}; it has: {there}"
+        raise IndexNotFoundError(msg)
+    if all(r.name in names for r in present):
+        target.store.drop(target.root)
+        return
+    _commit(
+        target,
+        base,
+        lambda current: Change(tuple(r for r in (current.indexes if current else ()) if r.name not in names)),
+    )
+
+
+def _refuse_existing(existing: Sequence[IndexRecord], names: Sequence[str]) -> None:
+    """Raise when an index of one of these names is there already."""
+    taken = sorted({r.name for r in existing} & set(names))
+    if taken:
+        msg = f"there is already an index named {', '.join(taken)}; drop it first, or give the new one another name="
+        raise IndexExistsError(msg)
+
+
+def _rebound(target: Target, record: IndexRecord) -> BoundIndex:
+    """Make a recorded index again for collecting, and check that the dataset is still read as it was."""
+    index_type = registry.find_index(record.type_name)
+    if index_type is None:
+        msg = (
+            f"{record.name} cannot be refreshed: its type {record.type_name!r} is not loaded; import the module that "
+            "defines it or name that in spark.skipstone.plugins, or drop the index"
+        )
+        raise PluginError(msg)
+    index = index_type.from_options(record.name, record.options)
+    (bound,) = resolve_indexes(target.spark, target.scan, [index])
+    difference = profile_difference(record.profile, target.relation.profile(record.columns))
+    if bound.columns != record.columns:
+        difference = f"its columns are {_spelled(bound)} now"
+    if difference is not None:
+        msg = (
+            f"{record.name} cannot be refreshed: {difference}; read the dataset as before, or drop and create the index"
+        )
+        raise IndexingError(msg)
+    return replace(bound, id=record.id)
+
+
+def _spelled(bound: BoundIndex) -> str:
+    """Spell an index's columns with their types."""
+    return ", ".join(f"{c.name} {c.type}" for c in bound.columns)
+
+
+def _current_objects(store: MetadataStore, base: Snapshot, known: Any) -> set[DataObject]:
+    """Give the objects that every index covers in their recorded state."""
+    from skipstone.indexing.objects import DataObject
+
+    covered = known.column("trusted").to_numpy(zero_copy_only=False).astype(bool)
+    for record in base.indexes:
+        covered = covered & store.coverage(base, record)
+    rows = zip(
+        *(known.column(name).to_pylist() for name in ("path", "length", "modified", "etag")), covered, strict=True
+    )
+    return {DataObject(path, length, modified, etag) for path, length, modified, etag, ok in rows if ok}
+
+
+def _vanished(known: Sequence[str], listed: Sequence[DataObject], paths: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Give the known objects that are gone, among those that were looked for."""
+    present = {o.path for o in listed}
+    if paths is None:
+        return tuple(p for p in known if p not in present)
+    looked_for = tuple(_bare(p) for p in paths)
+    return tuple(
+        p
+        for p in known
+        if p not in present and any(_bare(p) == x or _bare(p).startswith(f"{x.rstrip('/')}/") for x in looked_for)
+    )
+
+
+def _bare(path: str) -> str:
+    """Give a path without the ways of writing the local scheme."""
+    return path.removeprefix("file://").removeprefix("file:")
+
+
+def _commit(target: Target, base: Snapshot | None, change: Any) -> Snapshot:
+    """Commit on top of whatever is newest: what was collected stays true of the objects in the state that was read."""
+    for attempt in range(_COMMIT_TRIES):
+        try:
+            return target.store.commit(target.root, base, change(base))
+        except CommitConflictError:
+            if attempt == _COMMIT_TRIES - 1:
+                raise
+            base = target.store.latest(target.root)
+    raise AssertionError  # the loop returns or raises
+
+
+def _report(
+    target: Target,
+    snapshot: Snapshot,
+    names: Sequence[str],
+    outcome: Any,
+    removed: int,
+    started: float,
+    listed: int | None = None,
+) -> IndexingReport:
+    """Sum up what was done."""
+    table = outcome.table if outcome is not None else None
+    return IndexingReport(
+        root=target.root,
+        indexes=tuple(names),
+        objects=listed if listed is not None else outcome.listed,
+        indexed=table.num_rows if table is not None else 0,
+        removed=removed,
+        left_out=outcome.left_out if outcome is not None else 0,
+        untrusted=outcome.untrusted if outcome is not None else 0,
+        rows=sum(filter(None, table.column("row_count").to_pylist())) if table is not None else 0,
+        metadata_bytes=sum(target.store.size(snapshot).values()),
+        seconds=time.monotonic() - started,
+        version=snapshot.version,
+    )
+
+
+def _now() -> str:
+    """Give the present moment as the manifest writes it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def new_index_id() -> str:
+    """Give an id that no other index of any dataset has."""
+    return uuid.uuid4().hex[:12]

@@ -1,0 +1,68 @@
+"""``Dataset.describe``: a row per index."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skipstone.indexing.job import list_objects
+
+if TYPE_CHECKING:
+    from skipstone.maintenance import Target
+
+__all__ = ["DESCRIBE_SCHEMA", "describe_rows"]
+
+DESCRIBE_SCHEMA = (
+    "name string, type string, columns array<string>, options string, covered bigint, stale bigint, missing bigint, "
+    "bytes bigint, key string, created string, refreshed string"
+)
+
+
+def describe_rows(target: Target) -> list[tuple[Any, ...]]:
+    """Give a row per index of a dataset.
+
+    ``covered`` counts the present objects that the index describes in their present state, ``stale`` those that have
+    changed since (or were modified too shortly before to be trusted), ``missing`` those it never saw.
+    """
+    snapshot = target.store.latest(target.root)
+    if snapshot is None:
+        return []
+    known = target.store.objects(snapshot)
+    states = {
+        path: (row, (length, modified, etag))
+        for row, (path, length, modified, etag) in enumerate(
+            zip(*(known.column(n).to_pylist() for n in ("path", "length", "modified", "etag")), strict=True)
+        )
+    }
+    listed = list_objects(target.spark, target.scan)
+    same = np.zeros(len(states), dtype=bool)
+    changed = 0
+    for data_object in listed:
+        row, state = states.get(data_object.path, (-1, None))
+        if state == (data_object.length, data_object.modified, data_object.etag):
+            same[row] = True
+        elif state is not None:
+            changed += 1
+    sizes = target.store.size(snapshot)
+    rows: list[tuple[Any, ...]] = []
+    for record in snapshot.indexes:
+        covered = int((same & target.store.coverage(snapshot, record)).sum())
+        stale = changed + int((same & ~known.column("trusted").to_numpy(zero_copy_only=False).astype(bool)).sum())
+        rows.append(
+            (
+                record.name,
+                record.type_name,
+                [c.name for c in record.columns],
+                json.dumps({k: v for k, v in record.options.items() if k not in ("column", "key")}),
+                covered,
+                stale,
+                len(listed) - covered - stale,
+                sizes.get(record.id, 0),
+                record.key,
+                record.created,
+                record.refreshed,
+            )
+        )
+    return rows

@@ -1,0 +1,171 @@
+"""What was skipped: one entry per planned file scan, kept by the bridge and read here."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+__all__ = ["ObjectCounts", "ScanStats", "SkippingStats", "last_query", "skipping_stats"]
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectCounts:
+    """Objects of one scan after partition pruning; ``unindexed`` and ``stale`` ones are among the kept."""
+
+    total: int
+    kept: int
+    skipped: int
+    unindexed: int
+    stale: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScanStats:
+    """What happened to one file scan when its query was planned.
+
+    ``clause`` is what was asked of the metadata, ``used`` the indexes that it asked, ``not_used`` a sentence for
+    everything that could not help.  ``seconds`` splits ``planning_seconds`` into its parts.
+    """
+
+    objects: ObjectCounts
+    bytes_total: int
+    bytes_skipped: int
+    metadata_bytes_read: int
+    planning_seconds: float
+    clause: str | None
+    used: tuple[str, ...]
+    not_used: tuple[str, ...]
+    roots: tuple[str, ...]
+    format: str
+    table: str | None
+    condition: str | None
+    error: str | None
+    seconds: dict[str, float]
+    query: int
+    plan: int
+
+    @classmethod
+    def of(cls, entry: dict[str, Any]) -> ScanStats:
+        """Read one entry of the bridge's registry."""
+        return cls(
+            objects=ObjectCounts(*(entry[k] for k in ("total", "kept", "skipped", "unindexed", "stale"))),
+            bytes_total=entry["bytes_total"],
+            bytes_skipped=entry["bytes_skipped"],
+            metadata_bytes_read=entry["metadata_bytes_read"],
+            planning_seconds=entry["planning_seconds"],
+            clause=entry.get("clause"),
+            used=tuple(entry.get("used") or ()),
+            not_used=tuple(entry.get("not_used") or ()),
+            roots=tuple(entry.get("roots") or ()),
+            format=entry.get("format") or "",
+            table=entry.get("table"),
+            condition=entry.get("condition"),
+            error=entry.get("error"),
+            seconds=dict(entry.get("seconds") or {}),
+            query=entry["query"],
+            plan=entry.get("plan") or 0,
+        )
+
+
+class SkippingStats(Sequence[ScanStats]):
+    """The scans planned inside a ``skipping_stats`` block, oldest first; it grows while the block is open."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._bridge: Any = spark._jvm.org.apache.spark.sql.skipstone.Bridge  # type: ignore[union-attr]
+        self._thread = int(self._bridge.threadId())
+        self._seen = self._start = int(self._bridge.lastSeq())
+        self._end: int | None = None
+        self._entries: list[ScanStats] = []
+        with _blocks_lock:
+            _blocks.append(self)
+
+    def _close(self) -> None:
+        """Take no entries after this moment."""
+        self._end = int(self._bridge.lastSeq())
+        self._fetch()
+
+    def _fetch(self) -> None:
+        """Read what the bridge has recorded since the last look."""
+        if self._end is not None and self._seen >= self._end:
+            return
+        for entry in json.loads(self._bridge.entriesSince(self._seen)):
+            if self._end is not None and entry["seq"] > self._end:
+                break
+            self._seen = max(self._seen, entry["seq"])
+            if self._owns(entry["seq"], entry["thread"]):
+                self._entries.append(ScanStats.of(entry))
+
+    def _owns(self, seq: int, thread: int) -> bool:
+        """Say whether an entry is this block's: its own thread's, or one of a thread that had no block of its own."""
+        if thread == self._thread:
+            return True
+        with _blocks_lock:
+            return not any(
+                b._thread == thread and b._start < seq and (b._end is None or seq <= b._end) for b in _blocks
+            )
+
+    @overload
+    def __getitem__(self, position: int) -> ScanStats: ...
+    @overload
+    def __getitem__(self, position: slice) -> list[ScanStats]: ...
+    def __getitem__(self, position: int | slice) -> ScanStats | list[ScanStats]:
+        self._fetch()
+        return self._entries[position]
+
+    def __len__(self) -> int:
+        self._fetch()
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        self._fetch()
+        return f"SkippingStats({self._entries!r})"
+
+
+_blocks: list[SkippingStats] = []
+_blocks_lock = threading.Lock()
+_MOST_BLOCKS = 1_000
+
+
+@contextmanager
+def skipping_stats(spark: SparkSession) -> Iterator[SkippingStats]:
+    """Collect the statistics of every query planned inside the block.
+
+    Entries of the calling thread come here, and those of threads that have no block of their own.
+
+    Examples
+    --------
+    >>> with skipstone.skipping_stats(spark) as stats:  # doctest: +SKIP
+    ...     df.where("ts > '2026-01-01'").count()
+    >>> stats[-1].objects.skipped  # doctest: +SKIP
+    8189
+    """
+    from skipstone.session import require_bridge
+
+    require_bridge(spark)
+    block = SkippingStats(spark)
+    try:
+        yield block
+    finally:
+        block._close()
+        with _blocks_lock:
+            del _blocks[: max(0, len(_blocks) - _MOST_BLOCKS)]
+
+
+def last_query(spark: SparkSession) -> list[ScanStats]:
+    """Give the statistics of the latest query that the calling thread planned: an entry per file scan."""
+    from skipstone.session import require_bridge
+
+    require_bridge(spark)
+    bridge: Any = spark._jvm.org.apache.spark.sql.skipstone.Bridge  # type: ignore[union-attr]
+    thread = int(bridge.threadId())
+    entries = [ScanStats.of(e) for e in json.loads(bridge.entriesSince(0)) if e["thread"] == thread]
+    return [e for e in entries if e.query == entries[-1].query] if entries else []
