@@ -2,8 +2,9 @@
 
 Values of literals are *physical*: dates are days since 1970-01-01, timestamps (both kinds) are microseconds, times
 nanoseconds, year-month intervals months, day-time intervals microseconds, all ``int``; decimals are ``Decimal``;
-strings are ``str``; everything else is its Python twin (arrays are tuples).  Types are Spark's catalog strings (``int``, ``decimal(10,2)``,
-``string collate UTF8_LCASE``), so that a type that differs in anything that changes values differs as a string.
+strings are ``str``, arrays tuples; everything else is its Python twin.  Types are Spark's catalog strings (``int``,
+``decimal(10,2)``, ``string collate UTF8_LCASE``), so that a type that differs in anything that changes values differs
+as a string.
 """
 
 from __future__ import annotations
