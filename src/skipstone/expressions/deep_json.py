@@ -30,63 +30,58 @@ def loads(text: str) -> Any:
 def _read_stepwise(text: str) -> Any:
     """Read with an explicit stack of the containers that are open.
 
-    Each turn of the loop stands where a value or the end of a container is due.
+    Each turn of the loop stands where an item, or the end of the innermost container, is due.
     """
-    scan = json.JSONDecoder().scan_once
-    space = _SPACE.match
+    scalar = json.JSONDecoder().raw_decode
     root: list[Any] = []
-    open_containers: list[Any] = [root]
-    keys: list[str] = [""]
-    at = _end(space, text, 0)
+    containers: list[Any] = [root]
+    at = _after_space(text, 0)
     while True:
-        container = open_containers[-1]
-        if at < len(text) and text[at] in "]}" and len(open_containers) > 1:
-            open_containers.pop()
-            keys.pop()
+        container = containers[-1]
+        if len(containers) > 1 and text[at : at + 1] == ("}" if isinstance(container, dict) else "]"):
+            containers.pop()
             at += 1
         else:
+            key = None
             if isinstance(container, dict):
-                keys[-1], at = _scalar(scan, text, at)
-                at = _end(space, text, at)
-                if text[at : at + 1] != ":":
-                    raise json.JSONDecodeError("Expecting ':'", text, at)
-                at = _end(space, text, at + 1)
-            opening = text[at : at + 1]
-            value: Any
-            if opening in ("[", "{"):
-                value, at = ([] if opening == "[" else {}), at + 1
-            else:
-                value, at = _scalar(scan, text, at)
+                key, at = scalar(text, at)
+                at = _after(":", text, _after_space(text, at))
+            value, at = _opened(text, at) or scalar(text, at)
             if isinstance(container, dict):
-                container[keys[-1]] = value
+                container[key] = value
             else:
                 container.append(value)
             if isinstance(value, list | dict):
-                open_containers.append(value)
-                keys.append("")
-                at = _end(space, text, at)
+                containers.append(value)
+                at = _after_space(text, at)
                 continue
-        at = _end(space, text, at)
-        if len(open_containers) == 1:
-            if at != len(text):
+        at = _after_space(text, at)
+        if len(containers) == 1:
+            if at < len(text):
                 raise json.JSONDecodeError("Extra data", text, at)
             return root[0]
-        if text[at : at + 1] == ",":
-            at = _end(space, text, at + 1)
-        elif text[at : at + 1] not in ("]", "}"):
-            raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
+        if text[at : at + 1] not in ("]", "}"):
+            at = _after(",", text, at)
 
 
-def _scalar(scan: Any, text: str, at: int) -> tuple[Any, int]:
-    """Read one string, number or name."""
-    try:
-        value, end = scan(text, at)
-    except StopIteration:
-        raise json.JSONDecodeError("Expecting value", text, at) from None
-    return value, end
+def _opened(text: str, at: int) -> tuple[Any, int] | None:
+    """Give a new container where one begins."""
+    match text[at : at + 1]:
+        case "[":
+            return [], at + 1
+        case "{":
+            return {}, at + 1
+    return None
 
 
-def _end(space: Any, text: str, at: int) -> int:
-    """Skip white space."""
-    end: int = space(text, at).end()
-    return end
+def _after(mark: str, text: str, at: int) -> int:
+    """Step over a mark that must stand here, and the space behind it."""
+    if text[at : at + 1] != mark:
+        raise json.JSONDecodeError(f"Expecting {mark!r} delimiter", text, at)
+    return _after_space(text, at + 1)
+
+
+def _after_space(text: str, at: int) -> int:
+    """Step over white space."""
+    space = _SPACE.match(text, at)
+    return at if space is None else space.end()

@@ -1,4 +1,4 @@
-"""One notation for Spark's types: the catalog's (``int``, ``array<bigint>``), whichever of Spark's notations comes in."""
+"""One notation for Spark's types, the catalog's (``int``, ``array<bigint>``), whichever of its notations comes in."""
 
 from __future__ import annotations
 
