@@ -7,15 +7,16 @@ unless it is known not to be.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from skipstone.expressions.names import parse_column
 from skipstone.stores.metadata_store import ColumnRecord, ReadProfile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["Relation", "ancestors", "profile_difference"]
+__all__ = ["Relation", "ancestors", "column_difference", "profile_difference"]
 
 # Options that choose files or only guide schema inference, whose outcome (the column's type) is compared by itself.
 _HARMLESS_OPTIONS = frozenset(
@@ -38,8 +39,29 @@ _HARMLESS_OPTIONS = frozenset(
 )
 # Formats whose columns are found by name alone, so that the rest of the schema does not matter to one column.
 _BY_NAME = frozenset({"parquet", "json", "avro", "text"})
-# Formats that store instants as such; the others parse or convert them with the session's time zone.
+# Formats that store typed values: no setting of Spark's but their own changes them.  The others parse text.
+_TYPED = frozenset({"parquet", "orc", "avro"})
+# ORC converts instants with a time zone, the other typed formats store them as such.
 _ZONE_FREE = frozenset({"parquet", "avro"})
+# Settings that choose files or decide schemas, or that concern only the values in partitions' names.
+_HARMLESS_SETTINGS = frozenset(
+    {
+        "spark.sql.files.ignoreCorruptFiles",
+        "spark.sql.files.ignoreMissingFiles",
+        "spark.sql.files.ignoredPathSegmentRegex",
+        "spark.sql.parquet.mergeSchema",
+        "spark.sql.orc.mergeSchema",
+        "spark.sql.timestampType",
+    }
+)
+_PARTITION_SETTINGS = frozenset(
+    {
+        "sessionTimeZone",
+        "spark.sql.sources.partitionColumnTypeInference.enabled",
+        "spark.sql.sources.validatePartitionColumns",
+    }
+)
+_FORMATS = ("parquet", "orc", "json", "csv", "avro", "xml", "text")
 
 
 @dataclass(frozen=True)
@@ -58,8 +80,7 @@ class Relation:
     schema_digest: str
     table: str | None = None
     table_location: str | None = None
-    schema: Mapping[str, Any] | None = None
-    partition_schema: Mapping[str, Any] | None = None
+    reads_as: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Relation:
@@ -77,29 +98,37 @@ class Relation:
             schema_digest=described["schema_digest"],
             table=described.get("table"),
             table_location=described.get("table_location"),
-            schema=described.get("dataSchema"),
-            partition_schema=described.get("partitionSchema"),
+            reads_as={c["n"]: c["d"] for c in described.get("columns", ()) if c.get("d")},
         )
 
     def profile(self, columns: Iterable[ColumnRecord]) -> ReadProfile:
         """Give what must be equal for metadata of these columns to describe what this scan reads."""
-        zoned = self.format not in _ZONE_FREE or any(c.partition for c in columns)
-        settings = {
-            name: value
-            for name, value in self.settings.items()
-            if (zoned or name != "sessionTimeZone") and self._concerns_format(name)
-        }
+        partitioned = any(column.partition for column in columns)
         return ReadProfile(
             format=self.format,
             options={k.lower(): v for k, v in self.options.items() if k.lower() not in _HARMLESS_OPTIONS},
-            settings=settings,
+            settings={k: v for k, v in self.settings.items() if self._changes_values(k, partitioned=partitioned)},
             schema="" if self.format in _BY_NAME else self.schema_digest,
         )
 
-    def _concerns_format(self, setting: str) -> bool:
-        """Say whether a setting can change what this format's reader gives; one that names another format cannot."""
-        named = [f for f in ("parquet", "orc", "json", "csv", "avro", "xml", "text") if f".{f}." in setting]
-        return not named or self.format in named
+    def column(self, record: ColumnRecord) -> ColumnRecord:
+        """Complete a column with what the declared schema says of its values."""
+        return replace(record, reads_as=self.reads_as.get(parse_column(record.name)[0], ""))
+
+    def _changes_values(self, setting: str, *, partitioned: bool) -> bool:
+        """Say whether a setting of Spark's can change what this format's reader gives."""
+        if setting in _HARMLESS_SETTINGS:
+            return False
+        if partitioned and setting in _PARTITION_SETTINGS:
+            return True
+        named = [part for part in setting.split(".") if part in _FORMATS]
+        if named:
+            return self.format in named
+        if setting == "caseSensitive":
+            return True
+        if setting == "sessionTimeZone":
+            return self.format not in _ZONE_FREE
+        return self.format not in _TYPED and setting not in _PARTITION_SETTINGS
 
     def candidate_roots(self) -> Iterator[str]:
         """Give the folders that may be the root of an indexed dataset which this scan reads, nearest first."""
@@ -163,5 +192,7 @@ def column_difference(indexed: Sequence[ColumnRecord], here: Mapping[str, Column
             if now.partition != column.partition:
                 kinds = {True: "a partition column", False: "a column of the files"}
                 return f"{column.name} is {kinds[now.partition]} here, was {kinds[column.partition]} when indexed"
-            return f"{column.name} is {now.type} here, was {column.type} when indexed"
+            if now.type != column.type:
+                return f"{column.name} is {now.type} here, was {column.type} when indexed"
+            return f"{column.name} is declared with another default or field id than when indexed"
     return None

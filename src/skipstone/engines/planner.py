@@ -89,7 +89,6 @@ def plan_scan(
     relation: Relation,
     condition: Expression | None,
     store: MetadataStore,
-    columns: Mapping[str, ColumnRecord] | None = None,
 ) -> Plan:
     """Decide what a scan must read.
 
@@ -101,23 +100,21 @@ def plan_scan(
         The predicate that every row of the result satisfies; ``None`` when there is none.
     store
         Where the metadata is.
-    columns
-        The columns as this scan reads them, by canonical name; taken from the condition when not given.
     """
     notes = _Notes()
     snapshots = list(_snapshots(relation, store, notes))
     if condition is None:
         notes.not_used[NO_PREDICATE] = None
         return Plan(tuple(Decision(s) for s in snapshots), (), tuple(notes.not_used))
-    here = columns if columns is not None else columns_of(condition)
+    here = {c.name: relation.column(c) for c in columns_of(condition)}
     decisions = tuple(_decide(snapshot, relation, condition, store, here, notes) for snapshot in snapshots)
     if not snapshots and not notes.not_used:
         notes.not_used[NO_METADATA] = None
     return Plan(decisions, tuple(notes.used), tuple(notes.not_used))
 
 
-def columns_of(condition: Expression) -> dict[str, ColumnRecord]:
-    """Collect the columns that a condition mentions, by canonical name."""
+def columns_of(condition: Expression) -> list[ColumnRecord]:
+    """Collect the columns that a condition mentions."""
     found: dict[str, ColumnRecord] = {}
     waiting = [condition]
     while waiting:
@@ -125,7 +122,7 @@ def columns_of(condition: Expression) -> dict[str, ColumnRecord]:
         if isinstance(node, Column):
             found[node.name] = ColumnRecord(node.name, node.type, node.partition)
         waiting.extend(node.children)
-    return found
+    return list(found.values())
 
 
 def _snapshots(relation: Relation, store: MetadataStore, notes: _Notes) -> Iterator[Snapshot]:

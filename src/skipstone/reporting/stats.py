@@ -57,10 +57,10 @@ class ScanStats:
     def of(cls, entry: dict[str, Any]) -> ScanStats:
         """Read one entry of the bridge's registry."""
         return cls(
-            objects=ObjectCounts(*(entry[k] for k in ("total", "kept", "skipped", "unindexed", "stale"))),
+            objects=ObjectCounts(**entry["objects"]),
             bytes_total=entry["bytes_total"],
             bytes_skipped=entry["bytes_skipped"],
-            metadata_bytes_read=entry["metadata_bytes_read"],
+            metadata_bytes_read=entry.get("metadata_bytes_read") or 0,
             planning_seconds=entry["planning_seconds"],
             clause=entry.get("clause"),
             used=tuple(entry.get("used") or ()),

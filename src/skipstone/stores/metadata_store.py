@@ -33,11 +33,16 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ColumnRecord:
-    """A column as it was when it was indexed: canonical name, Spark type, and whether it comes from the path."""
+    """A column as it was when it was indexed: canonical name, Spark type, and whether it comes from the path.
+
+    ``reads_as`` is what else of the declared schema decides the values: the default that a table declares for files
+    without the column, or the field id by which Parquet's reader finds it.
+    """
 
     name: str
     type: str
     partition: bool = False
+    reads_as: str = ""
 
 
 @dataclass(frozen=True, slots=True)
