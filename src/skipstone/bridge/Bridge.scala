@@ -1,0 +1,71 @@
+package org.apache.spark.sql.skipstone
+
+import java.nio.file.{Files, Paths}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.{classic, Row, SparkSession}
+
+/** What Python calls, as static methods. */
+object Bridge {
+  @volatile private[skipstone] var planner: Planner = _
+
+  /** From now on queries ask this planner; null: none, and every plan is left as it is. */
+  def register(planner: Planner): Unit = this.planner = planner
+
+  def registered(): Planner = planner
+
+  /** Whether the session was made with [[SkipstoneExtensions]]. */
+  def installed(session: SparkSession): Boolean = session match {
+    case c: classic.SparkSession => c.extensions.buildPreCBORules(c).exists(_.isInstanceOf[SkipstoneRule])
+    case _ => false
+  }
+
+  def threadId(): Long = Thread.currentThread().getId
+  def lastSeq(): Long = Stats.last()
+  def entriesSince(seq: Long): String = Stats.since(seq)
+
+  def scan(df: classic.Dataset[_]): FileScan = FileScan.of(df)
+
+  /** List everything anew; a JSON line an object: p (path), l (length), m (milliseconds), e (e-tag or ""). */
+  def listing(scan: FileScan, localFile: String): Int = scan.list(localFile)
+
+  /** The same of some objects and folders only, without listing the rest. What is not there is left out. */
+  def listing(scan: FileScan, paths: java.util.List[String], localFile: String): Int =
+    scan.list(paths.asScala.toSeq, localFile)
+
+  /** The objects of the file's lines (as `listing` writes them), numbered from 0 in `__skipstone_object`. */
+  def scanObjects(scan: FileScan, pathsFile: String): classic.Dataset[Row] = scan.read(pathsFile)
+
+  def maxSplitBytes(scan: FileScan, pathsFile: String): Long = scan.maxSplitBytes(pathsFile)
+
+  /** `columnsJson`: a list of lists of names. Returns the number of lines written; see [[Footers]]. */
+  def footers(scan: FileScan, pathsFile: String, columnsJson: String, outFile: String): Int =
+    Footers.write(scan, pathsFile, columnsJson, outFile)
+
+  /** Copy bytes of a file on any Hadoop file system to a local one; a negative length means to the end. */
+  def readRange(path: String, offset: Long, length: Long, localFile: String): Long = {
+    val session = classic.SparkSession.active
+    val source = new Path(path)
+    val in = source.getFileSystem(session.sessionState.newHadoopConf()).open(source)
+    try {
+      val out = Files.newOutputStream(Paths.get(localFile))
+      try {
+        in.seek(offset)
+        val buffer = new Array[Byte](1 << 16)
+        var copied = 0L
+        var n = 0
+        while (n >= 0 && (length < 0 || copied < length)) {
+          n = in.read(buffer, 0, if (length < 0) buffer.length else math.min(buffer.length.toLong, length - copied).toInt)
+          if (n > 0) {
+            out.write(buffer, 0, n)
+            copied += n
+          }
+        }
+        copied
+      } finally out.close()
+    } finally in.close()
+  }
+}

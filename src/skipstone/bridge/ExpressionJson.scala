@@ -1,0 +1,253 @@
+package org.apache.spark.sql.skipstone
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.security.MessageDigest
+import java.util.Base64
+
+import scala.collection.mutable.ArrayBuffer
+import scala.util.Try
+
+import com.fasterxml.jackson.core.JsonGenerator
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.objects.{Invoke, StaticInvoke}
+import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
+import org.apache.spark.sql.catalyst.util.ArrayData
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+/** A column of the relation, as its schema spells it. */
+private[skipstone] case class Column(name: String, dataType: DataType, partition: Boolean)
+
+/**
+ * An expression as JSON, with types and exact values. Every node is an object with its kind `k`:
+ *
+ *  - `and`, `or` (c: two or more, flattened), `not` (c: one)
+ *  - `col`: n (top-level name, then field names), t (type), p (partition column?)
+ *  - `lit`: t, and v or `"x": true` when there is no exact form. v: null; boolean; byte, short, int,
+ *    long, timestamp and timestamp_ntz (microseconds), time (nanoseconds), day-time interval
+ *    (microseconds): decimal string; date (days), year-month interval (months): number; float,
+ *    double: 8 or 16 hex digits of the raw bits; decimal: [unscaled string, scale]; string: text,
+ *    or {"b64"} when it is not valid UTF-8; binary: base64 text; array: list of such values
+ *  - `eq nseq lt le gt ge`, `startswith endswith contains` (c: left, right), `in` (c: value, then
+ *    the list), `like` (c: value, pattern; e: escape character), `isnull isnotnull isnan` (c: one)
+ *  - `cast`: c, t (target), m (LEGACY, ANSI or TRY), z (time zone or null)
+ *  - `call`, everything else: n (name), f (class), u ("" of Catalyst, "python", "scala", "java"),
+ *    d (deterministic and free of subqueries, the whole subtree), t, c, and where they apply: ev
+ *    (Python eval type), id (MD5 of a Python function's bytes, or the function's class), z (time
+ *    zone), m (class and method that a static_invoke or invoke calls). A subquery has no children.
+ *    `_metadata` stands for any reference that is neither a data nor a partition column.
+ *
+ * Types are written by [[Json.typeText]].
+ */
+private[skipstone] class ExpressionJson(columns: Map[ExprId, Column], g: JsonGenerator) {
+  import ExpressionJson._
+
+  def write(e: Expression): Unit = node(e, 0)
+
+  private def node(e: Expression, depth: Int): Unit = {
+    if (depth > MaxDepth) throw new IllegalArgumentException(s"condition is nested deeper than $MaxDepth")
+    e match {
+      case _: And => simple("and", flatten(e), depth)
+      case _: Or => simple("or", flatten(e), depth)
+      case n: Not => simple("not", n.children, depth)
+      case _: AttributeReference | _: GetStructField => reference(e, depth)
+      case l: Literal => literal(l.value, l.dataType)
+      case _: EqualTo => simple("eq", e.children, depth)
+      case _: EqualNullSafe => simple("nseq", e.children, depth)
+      case _: LessThan => simple("lt", e.children, depth)
+      case _: LessThanOrEqual => simple("le", e.children, depth)
+      case _: GreaterThan => simple("gt", e.children, depth)
+      case _: GreaterThanOrEqual => simple("ge", e.children, depth)
+      case _: StartsWith => simple("startswith", e.children, depth)
+      case _: EndsWith => simple("endswith", e.children, depth)
+      case _: Contains => simple("contains", e.children, depth)
+      case _: IsNull => simple("isnull", e.children, depth)
+      case _: IsNotNull => simple("isnotnull", e.children, depth)
+      case _: IsNaN => simple("isnan", e.children, depth)
+      case i: In => simple("in", i.value +: i.list, depth)
+      case s: InSet =>
+        start("in")
+        g.writeArrayFieldStart("c")
+        node(s.child, depth + 1)
+        s.hset.foreach(literal(_, s.child.dataType))
+        end()
+      case l: Like =>
+        start("like")
+        g.writeStringField("e", l.escapeChar.toString)
+        children(l.children, depth)
+      case c: Cast =>
+        start("cast")
+        g.writeStringField("t", Json.typeText(c.dataType))
+        g.writeStringField("m", c.evalMode.toString)
+        g.writeStringField("z", c.timeZoneId.orNull)
+        children(c.children, depth)
+      case other => call(other, depth)
+    }
+  }
+
+  private def start(kind: String): Unit = {
+    g.writeStartObject()
+    g.writeStringField("k", kind)
+  }
+
+  private def end(): Unit = {
+    g.writeEndArray()
+    g.writeEndObject()
+  }
+
+  private def children(nodes: Iterable[Expression], depth: Int): Unit = {
+    g.writeArrayFieldStart("c")
+    nodes.foreach(node(_, depth + 1))
+    end()
+  }
+
+  private def simple(kind: String, nodes: Iterable[Expression], depth: Int): Unit = {
+    start(kind)
+    children(nodes, depth)
+  }
+
+  private def reference(e: Expression, depth: Int): Unit = {
+    var fields = List.empty[String]
+    var base = e
+    while (base.isInstanceOf[GetStructField]) {
+      val field = base.asInstanceOf[GetStructField]
+      fields = field.childSchema(field.ordinal).name :: fields
+      base = field.child
+    }
+    base match {
+      case a: AttributeReference if columns.contains(a.exprId) =>
+        val column = columns(a.exprId)
+        start("col")
+        Json.strings(g, "n", column.name :: fields)
+        g.writeStringField("t", Json.typeText(e.dataType))
+        g.writeBooleanField("p", column.partition)
+        g.writeEndObject()
+      case a: AttributeReference =>
+        callHead("_metadata", a, "")
+        children(Nil, depth)
+      case _ => call(e, depth) // a field of what a function returns, or of an array's or map's element
+    }
+  }
+
+  private def callHead(name: String, e: Expression, origin: String): Unit = {
+    start("call")
+    g.writeStringField("n", name)
+    g.writeStringField("f", e.getClass.getName)
+    g.writeStringField("u", origin)
+    g.writeBooleanField("d", e.deterministic && !e.containsPattern(PLAN_EXPRESSION))
+    g.writeStringField("t", Json.typeText(e.dataType))
+  }
+
+  private def call(e: Expression, depth: Int): Unit = e match {
+    case p: PythonFuncExpression =>
+      callHead(p.name, e, "python")
+      g.writeNumberField("ev", p.evalType)
+      g.writeStringField("id", hex(md5(p.func.command.toArray)))
+      children(e.children, depth)
+    case s: ScalaUDF =>
+      val (origin, id) = function(s.function)
+      callHead(s.udfName.getOrElse(""), e, origin)
+      g.writeStringField("id", id)
+      children(e.children, depth)
+    case u: UserDefinedExpression => // Hive's and the catalogs' functions
+      callHead(u.name, e, "java")
+      children(e.children, depth)
+    case _: PlanExpression[_] =>
+      callHead(e.prettyName, e, "")
+      children(Nil, depth)
+    case _ =>
+      callHead(e.prettyName, e, "")
+      e match {
+        case i: StaticInvoke => g.writeStringField("m", s"${i.staticObject.getName}.${i.functionName}")
+        case i: Invoke => g.writeStringField("m", i.functionName)
+        case z: TimeZoneAwareExpression => g.writeStringField("z", z.timeZoneId.orNull)
+        case _ =>
+      }
+      children(e.children, depth)
+  }
+
+  private def literal(value: Any, dataType: DataType): Unit = {
+    start("lit")
+    g.writeStringField("t", Json.typeText(dataType))
+    if (exact(dataType)) {
+      g.writeFieldName("v")
+      plain(value, dataType)
+    } else if (value == null) {
+      g.writeNullField("v")
+    } else {
+      g.writeBooleanField("x", true)
+    }
+    g.writeEndObject()
+  }
+
+  private def plain(value: Any, dataType: DataType): Unit = (value, dataType) match {
+    case (null, _) => g.writeNull()
+    case (b: Boolean, _) => g.writeBoolean(b)
+    case (i: Int, DateType | _: YearMonthIntervalType) => g.writeNumber(i)
+    case (n @ (_: Byte | _: Short | _: Int | _: Long), _) => g.writeString(n.toString)
+    case (f: Float, _) => g.writeString(f"${java.lang.Float.floatToRawIntBits(f)}%08x")
+    case (d: Double, _) => g.writeString(f"${java.lang.Double.doubleToRawLongBits(d)}%016x")
+    case (d: Decimal, _) =>
+      val exact = d.toJavaBigDecimal
+      g.writeStartArray()
+      g.writeString(exact.unscaledValue.toString)
+      g.writeNumber(exact.scale)
+      g.writeEndArray()
+    case (s: UTF8String, _) =>
+      val bytes = s.getBytes
+      val text = new String(bytes, UTF_8)
+      if (java.util.Arrays.equals(text.getBytes(UTF_8), bytes)) g.writeString(text) else {
+        g.writeStartObject()
+        g.writeStringField("b64", Base64.getEncoder.encodeToString(bytes))
+        g.writeEndObject()
+      }
+    case (bytes: Array[Byte], _) => g.writeString(Base64.getEncoder.encodeToString(bytes))
+    case (array: ArrayData, a: ArrayType) =>
+      g.writeStartArray()
+      array.foreach(a.elementType, (_, element) => plain(element, a.elementType))
+      g.writeEndArray()
+    case _ => throw new IllegalArgumentException(s"a literal of ${dataType.catalogString} that is a ${value.getClass}")
+  }
+}
+
+private[skipstone] object ExpressionJson {
+  val MaxDepth = 2000
+
+  // TimeType came with Spark 4.1: known by name, so that the jar loads on 4.0.
+  private def exact(dataType: DataType): Boolean = dataType match {
+    case NullType | BooleanType | ByteType | ShortType | IntegerType | LongType | FloatType | DoubleType => true
+    case _: DecimalType | _: StringType | BinaryType | DateType | TimestampType | TimestampNTZType => true
+    case _: YearMonthIntervalType | _: DayTimeIntervalType => true
+    case ArrayType(element, _) => exact(element)
+    case other => other.getClass.getName.stripSuffix("$") == "org.apache.spark.sql.types.TimeType"
+  }
+
+  /** The operands of nested ANDs (or ORs), left to right, without recursion: thousands may be left-deep. */
+  def flatten(e: Expression): Seq[Expression] = {
+    val and = e.isInstanceOf[And]
+    val out = ArrayBuffer.empty[Expression]
+    val stack = new java.util.ArrayDeque[Expression]()
+    stack.push(e)
+    while (!stack.isEmpty) stack.pop() match {
+      case a: And if and => stack.push(a.right); stack.push(a.left)
+      case o: Or if !and => stack.push(o.right); stack.push(o.left)
+      case other => out += other
+    }
+    out.toSeq
+  }
+
+  def conjuncts(e: Expression): Seq[Expression] = if (e.isInstanceOf[And]) flatten(e) else Seq(e)
+
+  def md5(bytes: Array[Byte]): Array[Byte] = MessageDigest.getInstance("MD5").digest(bytes)
+
+  def hex(bytes: Array[Byte]): String = bytes.map(b => f"$b%02x").mkString
+
+  // A Java UDF is a ScalaUDF whose function is Spark's adaptor; the user's class is what it captured.
+  private def function(f: AnyRef): (String, String) = Try {
+    f.getClass.getDeclaredFields.iterator.map { field =>
+      field.setAccessible(true)
+      field.get(f)
+    }.find(_.getClass.getInterfaces.exists(_.getName.startsWith("org.apache.spark.sql.api.java.UDF")))
+  }.toOption.flatten.map(udf => ("java", udf.getClass.getName)).getOrElse(("scala", f.getClass.getName))
+}

@@ -1,0 +1,204 @@
+package org.apache.spark.sql.skipstone
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Paths}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.{classic, Row}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical._
+import org.apache.spark.sql.catalyst.types.DataTypeUtils
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils
+import org.apache.spark.sql.execution.datasources._
+import org.apache.spark.sql.types._
+
+/** A plain scan of files, as the indexing side uses it: describe it, list it, read some of its objects. */
+class FileScan private[skipstone] (val session: classic.SparkSession, rel: LogicalRelation) {
+  private val described = new RelationJson(rel, session.sessionState.conf)
+  private[skipstone] val fs: HadoopFsRelation = described.fs
+  @volatile private var objects = Map.empty[String, (FileStatusWithMetadata, InternalRow)]
+
+  def describe(): String = Json.text(described.write(_, None, full = true))
+
+  private[skipstone] def list(file: String): Int = record(fresh(), file)
+
+  private[skipstone] def list(paths: Seq[String], file: String): Int = {
+    val wanted = paths.map(qualified)
+    record(fs.location match {
+      case catalog: CatalogFileIndex if catalog.table.partitionColumnNames.nonEmpty => listPartitions(catalog, wanted)
+      case _ => wanted.groupBy(rootOf).toSeq.flatMap { case (root, below) => listBelow(root, below) }
+    }, file)
+  }
+
+  private def hadoop = session.sessionState.newHadoopConfWithOptions(fs.options)
+
+  private def qualified(path: String): Path = {
+    val p = new Path(path)
+    p.getFileSystem(hadoop).makeQualified(p)
+  }
+
+  private def fresh(): Seq[PartitionDirectory] = {
+    val index = fs.location match {
+      case catalog: CatalogFileIndex => // a new one has a cache of its own, which is empty
+        new CatalogFileIndex(session, catalog.table, catalog.sizeInBytes).filterPartitions(Nil)
+      case other => inMemory(other.rootPaths, fs.options)
+    }
+    check(index)
+    index.listFiles(Nil, Nil)
+  }
+
+  private def inMemory(roots: Seq[Path], options: Map[String, String]): InMemoryFileIndex =
+    new InMemoryFileIndex(session, roots, options, Some(fs.partitionSchema), NoopCache, None, None)
+
+  private def check(index: FileIndex): Unit =
+    if (index.partitionSchema.fieldNames.toSeq != fs.partitionSchema.fieldNames.toSeq) {
+      throw new IllegalArgumentException("the partition columns are now " +
+        s"(${index.partitionSchema.fieldNames.mkString(", ")}), in the DataFrame they are " +
+        s"(${fs.partitionSchema.fieldNames.mkString(", ")}): read the dataset anew")
+    }
+
+  private def within(path: Path, root: Path): Boolean =
+    Iterator.iterate(path)(_.getParent).takeWhile(_ != null).contains(root)
+
+  private def rootOf(path: Path): Path = fs.location.rootPaths.map(r => qualified(r.toString)).find(within(path, _)).getOrElse(
+    throw new IllegalArgumentException(
+      s"$path is not in the dataset, whose roots are ${fs.location.rootPaths.take(5).mkString(", ")}"))
+
+  private def visible(path: Path, root: Path): Boolean =
+    Iterator.iterate(path)(_.getParent).takeWhile(p => p != null && p != root).map(_.getName)
+      .forall(n => !n.startsWith(".") && !(n.startsWith("_") && !n.contains("=")))
+
+  private def listBelow(root: Path, paths: Seq[Path]): Seq[PartitionDirectory] = {
+    val there = paths.filter(p => visible(p, root) && p.getFileSystem(hadoop).exists(p))
+    if (there.isEmpty) Nil else {
+      val lower = fs.options.map { case (k, v) => k.toLowerCase(java.util.Locale.ROOT) -> v }
+      val rootIsFile = there.contains(root) && root.getFileSystem(hadoop).getFileStatus(root).isFile
+      val base = lower.getOrElse("basepath", (if (rootIsFile) root.getParent else root).toString)
+      val index = inMemory(there, lower + ("basepath" -> base))
+      val directories = index.listFiles(Nil, Nil).filter(_.files.nonEmpty)
+      if (directories.nonEmpty) check(index)
+      // Without partitions Spark reads what lies in a root itself, not in folders below it.
+      val deep = fs.partitionSchema.nonEmpty || lower.get("recursivefilelookup").exists(_.toBoolean)
+      if (deep) directories else directories.map { d =>
+        d.copy(files = d.files.filter(f => f.getPath == root || f.getPath.getParent == root))
+      }
+    }
+  }
+
+  private def listPartitions(catalog: CatalogFileIndex, paths: Seq[Path]): Seq[PartitionDirectory] = {
+    val conf = session.sessionState.conf
+    val all = ExternalCatalogUtils.listPartitionsByFilter(conf, session.sessionState.catalog, catalog.table, Nil).map { p =>
+      PartitionPath(p.toRow(catalog.partitionSchema, conf.sessionLocalTimeZone), qualified(new Path(p.location).toString))
+    }
+    val roots = catalog.rootPaths.map(r => qualified(r.toString))
+    paths.find(p => !(roots ++ all.map(_.path)).exists(within(p, _))).foreach { p =>
+      throw new IllegalArgumentException(s"$p is neither in the table's folder nor in one of its partitions")
+    }
+    val touched = all.filter(a => paths.exists(p => within(p, a.path) || within(a.path, p)))
+    val there = paths.filter(p => p.getFileSystem(hadoop).exists(p))
+    if (there.isEmpty || touched.isEmpty) Nil
+    else new InMemoryFileIndex(session, there, Map.empty[String, String], Some(catalog.partitionSchema), NoopCache,
+      Some(PartitionSpec(catalog.partitionSchema, touched)), None).listFiles(Nil, Nil)
+  }
+
+  private def record(directories: Seq[PartitionDirectory], file: String): Int = {
+    val found = Map.newBuilder[String, (FileStatusWithMetadata, InternalRow)]
+    val writer = Files.newBufferedWriter(Paths.get(file), UTF_8)
+    var count = 0
+    try directories.foreach(d => d.files.foreach { f =>
+      val path = f.getPath.toString
+      found += path -> (f, d.values)
+      writer.write(Json.text { g =>
+        g.writeStartObject()
+        g.writeStringField("p", path)
+        g.writeNumberField("l", f.getLen)
+        g.writeNumberField("m", f.getModificationTime)
+        g.writeStringField("e", Listing.etag(f.fileStatus))
+        g.writeEndObject()
+      })
+      writer.write('\n')
+      count += 1
+    }) finally writer.close()
+    objects = found.result()
+    count
+  }
+
+  private[skipstone] def named(pathsFile: String): Seq[(FileStatusWithMetadata, InternalRow)] =
+    Files.readAllLines(Paths.get(pathsFile), UTF_8).asScala.toSeq.map { line =>
+      val path = Json.mapper.readTree(line).path("p").asText
+      objects.getOrElse(path, throw new IllegalArgumentException(s"$path was not in the last listing of this scan"))
+    }
+
+  /** The named objects as a DataFrame with one more column, the number of the object's line. */
+  private[skipstone] def read(pathsFile: String): classic.Dataset[Row] = {
+    val schema = StructType(fs.partitionSchema.fields :+ StructField(FileScan.ObjectColumn, IntegerType, nullable = false))
+    val types = fs.location.partitionSchema
+    val directories = named(pathsFile).zipWithIndex.map { case ((file, values), i) =>
+      PartitionDirectory(new GenericInternalRow(types.fields.indices.map(c =>
+        values.get(c, types(c).dataType)).toArray[Any] :+ i), Seq(file))
+    }
+    val relation = HadoopFsRelation(new IndexingFileIndex(fs.location.rootPaths, schema, directories),
+      schema, fs.dataSchema, None, fs.fileFormat, fs.options)(session)
+    // Cleaned of char(n): an index describes what is in the file; at query time padding is a function of the column.
+    val output = DataTypeUtils.toAttributes(CharVarcharUtils.replaceCharVarcharWithStringInSchema(relation.schema))
+      .map(CharVarcharUtils.cleanAttrMetadata)
+    classic.Dataset.ofRows(session, LogicalRelation(relation, output, None, false, None))
+  }
+
+  /** Files longer than this may be split over several tasks, as Spark computes it for `read`. */
+  private[skipstone] def maxSplitBytes(pathsFile: String): Long = {
+    val conf = session.sessionState.conf
+    val total = named(pathsFile).map(_._1.getLen + conf.filesOpenCostInBytes).sum
+    val tasks = conf.filesMinPartitionNum.getOrElse(session.leafNodeDefaultParallelism)
+    math.min(conf.filesMaxPartitionBytes, math.max(conf.filesOpenCostInBytes, total / math.max(tasks, 1)))
+  }
+}
+
+private[skipstone] object FileScan {
+  val ObjectColumn = "__skipstone_object"
+
+  def of(df: classic.Dataset[_]): FileScan = new FileScan(df.sparkSession, peel(df.queryExecution.analyzed))
+
+  private def peel(plan: LogicalPlan): LogicalRelation = plan match {
+    case rel: LogicalRelation => rel.relation match {
+      case fs: HadoopFsRelation => fs.location match {
+        case _: PartitioningAwareFileIndex | _: CatalogFileIndex => rel
+        case other => refuse(s"files listed by ${other.getClass.getName}, which is not one of Spark's own")
+      }
+      case other => refuse(s"a source that is not files: ${other.getClass.getSimpleName}")
+    }
+    case s: SubqueryAlias => peel(s.child)
+    case v: View => peel(v.child)
+    case p: Project => p.projectList.find(!passesThrough(_)) match {
+      case None => peel(p.child)
+      case Some(e) => refuse(s"a computed or renamed column: ${e.sql.take(200)}")
+    }
+    case f: Filter => refuse(s"a filter: ${f.condition.sql.take(200)}")
+    case _: Join => refuse("a join")
+    case other => refuse(s"${other.nodeName}, which is not a scan of files")
+  }
+
+  private def passesThrough(e: NamedExpression): Boolean = e match {
+    case _: Attribute => true
+    case a: Alias => a.child match {
+      case b: Attribute => b.name == a.name
+      case c: Cast => // what a view adds around each column
+        c.child.isInstanceOf[Attribute] && c.child.asInstanceOf[Attribute].name == a.name && c.dataType == c.child.dataType
+      case padding => // read-side padding of char(n)
+        padding.references.size == 1 && padding.references.head.name == a.name && padding.exists {
+          case s: objects.StaticInvoke =>
+            s.staticObject.getSimpleName == "CharVarcharCodegenUtils" && s.functionName.toLowerCase.contains("readside")
+          case _ => false
+        }
+    }
+    case _ => false
+  }
+
+  private def refuse(found: String): Nothing = throw new IllegalArgumentException(
+    s"only a plain scan of files can be indexed, but the DataFrame has $found")
+}

@@ -1,0 +1,102 @@
+package org.apache.spark.sql.skipstone
+
+import java.lang.ref.{SoftReference, WeakReference}
+import java.nio.{ByteBuffer, ByteOrder}
+import java.nio.charset.StandardCharsets.UTF_8
+import java.security.MessageDigest
+
+import scala.collection.mutable.ArrayBuffer
+import scala.util.Try
+
+import org.apache.hadoop.fs.{EtagSource, FileStatus}
+
+import org.apache.spark.sql.execution.datasources._
+
+/** The objects of one listing of a file index, flat, with what was found out about them. */
+private[skipstone] class Listing(val directories: Array[PartitionDirectory]) {
+  val files: Array[FileStatusWithMetadata] = directories.flatMap(_.files)
+  val directory: Array[Int] = directories.zipWithIndex.flatMap { case (d, i) => Array.fill(d.files.size)(i) }
+  val bytes: Long = files.foldLeft(0L)(_ + _.getLen)
+
+  /** Two longs an object: the MD5 of its path, as the snapshots hold it. */
+  lazy val hashes: Array[Long] = {
+    val md5 = MessageDigest.getInstance("MD5")
+    val out = new Array[Long](2 * files.length)
+    var i = 0
+    while (i < files.length) {
+      val buffer = ByteBuffer.wrap(md5.digest(files(i).getPath.toString.getBytes(UTF_8))).order(ByteOrder.LITTLE_ENDIAN)
+      out(2 * i) = buffer.getLong()
+      out(2 * i + 1) = buffer.getLong()
+      i += 1
+    }
+    out
+  }
+
+  private val matches = new Lru[String, Array[Int]](8)
+
+  /** For each object its row in the snapshot, or why there is none (see [[Snapshot]]). */
+  def rowsIn(snapshot: Snapshot): Array[Int] = matches.getOrElseUpdate(snapshot.id) {
+    Array.tabulate(files.length)(i => snapshot.row(hashes(2 * i), hashes(2 * i + 1), files(i).fileStatus))
+  }
+}
+
+private[skipstone] object Listing {
+  // Spark keeps what it listed in `leafFiles` and replaces it on refresh: its identity is the listing's version.
+  // Protected in Scala, public in bytecode.
+  private val leafFiles = Try(classOf[PartitioningAwareFileIndex].getMethod("leafFiles")).toOption
+
+  private case class Entry(index: WeakReference[FileIndex], version: WeakReference[AnyRef], listing: SoftReference[Listing])
+  private val cached = ArrayBuffer.empty[Entry]
+  private val Capacity = 16
+
+  /** The listing of an index, listed at most once for each version of it. */
+  def of(index: FileIndex): Listing = {
+    def version: Option[AnyRef] = index match {
+      case p: PartitioningAwareFileIndex => leafFiles.flatMap(m => Try(m.invoke(p)).toOption).filter(_ != null)
+      case _ => None
+    }
+    val before = version
+    val known = before.flatMap(v => cached.synchronized {
+      cached.filterInPlace(e => e.index.get != null && e.version.get != null && e.listing.get != null)
+      cached.find(e => (e.index.get eq index) && (e.version.get eq v)).flatMap(e => Option(e.listing.get))
+    })
+    known.getOrElse {
+      val listing = new Listing(index.listFiles(Nil, Nil).toArray)
+      // A refresh in between would file the old listing under the new version.
+      if (before.isDefined && version.exists(_ eq before.get)) cached.synchronized {
+        if (cached.size >= Capacity) cached.remove(0)
+        cached += Entry(new WeakReference(index), new WeakReference(before.get), new SoftReference(listing))
+      }
+      listing
+    }
+  }
+
+  def etag(status: FileStatus): String = status match {
+    case e: EtagSource => Option(e.getEtag).getOrElse("")
+    case _ => ""
+  }
+
+  /** The first 8 bytes, little-endian, of the e-tag's MD5; 0 is kept for "none". */
+  def etagHash(status: FileStatus): Long = {
+    val tag = etag(status)
+    if (tag.isEmpty) 0L else {
+      val hash = ByteBuffer.wrap(ExpressionJson.md5(tag.getBytes(UTF_8))).order(ByteOrder.LITTLE_ENDIAN).getLong()
+      if (hash == 0) 1L else hash
+    }
+  }
+}
+
+/** A small map that forgets what was used longest ago; computes outside its lock. */
+private[skipstone] class Lru[K, V](capacity: Int) {
+  private val entries = new java.util.LinkedHashMap[K, V](16, 0.75f, true) {
+    override def removeEldestEntry(eldest: java.util.Map.Entry[K, V]): Boolean = size > capacity
+  }
+
+  def getOrElseUpdate(key: K)(compute: => V): V = synchronized(Option(entries.get(key))).getOrElse {
+    val value = compute
+    synchronized(entries.put(key, value))
+    value
+  }
+
+  def clear(): Unit = synchronized(entries.clear())
+}

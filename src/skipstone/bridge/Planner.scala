@@ -1,0 +1,133 @@
+package org.apache.spark.sql.skipstone
+
+import java.nio.ByteBuffer
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.concurrent._
+import java.util.concurrent.atomic.{AtomicInteger, AtomicLong}
+
+import scala.collection.mutable.ArrayBuffer
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.JsonNode
+
+/**
+ * What decides which objects a query needs; implemented in Python, called through Py4J.
+ *
+ * A request is JSON in ASCII. Py4J stalls 44 ms on a string of 8 KB or more, so all but the last
+ * piece travel by `part` (in order, all of one key from one thread) and `plan` gets the last one
+ * and answers. Most requests are one call of `plan`.
+ */
+trait Planner {
+  def part(key: Long, text: String): Unit
+
+  /**
+   * Answer: int32 big-endian length of the header, the header (UTF-8 JSON), then for each snapshot
+   * that is not `all` its bitmap of ceil(rows / 8) bytes, least significant bit first, 1 = keep.
+   */
+  def plan(key: Long, text: String): Array[Byte]
+
+  /** Path of a local temporary file with the snapshot's object table; the reader deletes it. */
+  def objects(snapshot: String): String
+}
+
+/** Thrown into a query in force mode only: an indexed dataset that no index can serve. */
+class SkipstoneForceException(message: String) extends RuntimeException(message)
+
+/** A snapshot of metadata and which of its rows are kept; `bits` is null when all are. */
+private[skipstone] case class Kept(id: String, rows: Int, bits: Array[Byte]) {
+  def keeps(row: Int): Boolean = bits == null || ((bits(row >> 3) >> (row & 7)) & 1) == 1
+}
+
+private[skipstone] case class Decision(header: JsonNode, kept: Seq[Kept]) {
+  def refusal: Option[String] = Option(header.get("refuse")).filterNot(_.isNull).map(_.asText)
+  def indexed: Boolean = Option(header.get("indexed")).map(_.asBoolean).getOrElse(kept.nonEmpty)
+}
+
+private[skipstone] object PlannerCalls {
+  private val MaxPiece = 6000
+  private val keys = new AtomicLong
+  private val threads = new AtomicInteger
+
+  // Daemon threads: a planner that hangs must not keep the process alive. Bounded: one that always
+  // hangs must not eat threads; the caller that finds the pool full reads everything.
+  private val pool = new ThreadPoolExecutor(0, 64, 30, TimeUnit.SECONDS,
+    new SynchronousQueue[Runnable], (task: Runnable) => {
+      val thread = new Thread(task, s"skipstone-planner-${threads.incrementAndGet()}")
+      thread.setDaemon(true)
+      thread
+    })
+
+  def within[T](milliseconds: Long)(body: => T): T = {
+    val loader = Thread.currentThread().getContextClassLoader
+    val future = try pool.submit(new Callable[T] {
+      override def call(): T = {
+        Thread.currentThread().setContextClassLoader(loader)
+        body
+      }
+    }) catch {
+      case _: RejectedExecutionException => throw new IllegalStateException("planner is busy: 64 calls under way")
+    }
+    try future.get(milliseconds, TimeUnit.MILLISECONDS) catch {
+      case _: TimeoutException =>
+        future.cancel(true)
+        throw new IllegalStateException(s"planner gave no answer within $milliseconds ms")
+      case e: ExecutionException => throw e.getCause
+      case e: InterruptedException =>
+        future.cancel(true)
+        throw e
+    }
+  }
+
+  def plan(planner: Planner, request: String, timeout: Long): Decision = within(timeout) {
+    val key = keys.incrementAndGet()
+    val pieces = split(request)
+    pieces.init.foreach(planner.part(key, _))
+    decode(planner.plan(key, pieces.last))
+  }
+
+  // Py4J doubles backslashes, so they count twice.
+  private[skipstone] def split(text: String): Seq[String] = {
+    val pieces = ArrayBuffer.empty[String]
+    var start = 0
+    var size = 0
+    var i = 0
+    while (i < text.length) {
+      val cost = if (text.charAt(i) == '\\') 2 else 1
+      if (size + cost > MaxPiece) {
+        pieces += text.substring(start, i)
+        start = i
+        size = 0
+      }
+      size += cost
+      i += 1
+    }
+    pieces += text.substring(start)
+    pieces.toSeq
+  }
+
+  private[skipstone] def decode(bytes: Array[Byte]): Decision = {
+    if (bytes == null || bytes.length < 4) throw new IllegalStateException("planner gave no answer")
+    val buffer = ByteBuffer.wrap(bytes)
+    val length = buffer.getInt()
+    if (length < 2 || length > buffer.remaining()) {
+      throw new IllegalStateException(s"planner's answer is damaged: header of $length bytes in ${bytes.length}")
+    }
+    val header = Json.mapper.readTree(new String(bytes, 4, length, UTF_8))
+    if (header == null || !header.isObject) throw new IllegalStateException("planner's header is not an object")
+    buffer.position(4 + length)
+    val snapshots = Option(header.get("snapshots")).map(_.elements().asScala.toSeq).getOrElse(Nil)
+    val kept = snapshots.map { node =>
+      val rows = node.path("rows").asInt(-1)
+      if (rows < 0 || !node.path("id").isTextual) throw new IllegalStateException(s"planner's snapshot is damaged: $node")
+      val bits = if (node.path("all").asBoolean(false)) null else {
+        val bitmap = new Array[Byte](((rows + 7L) / 8).toInt)
+        if (bitmap.length > buffer.remaining()) throw new IllegalStateException("planner's bitmaps are cut short")
+        buffer.get(bitmap)
+        bitmap
+      }
+      Kept(node.get("id").asText, rows, bits)
+    }
+    if (buffer.hasRemaining) throw new IllegalStateException(s"planner's answer has ${buffer.remaining()} bytes too many")
+    Decision(header, kept)
+  }
+}

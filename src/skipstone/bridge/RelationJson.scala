@@ -1,0 +1,98 @@
+package org.apache.spark.sql.skipstone
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+import com.fasterxml.jackson.core.JsonGenerator
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.sources.DataSourceRegister
+
+/** What is read and how, as JSON: the same for indexing and for querying, so that they can be compared. */
+private[skipstone] class RelationJson(rel: LogicalRelation, conf: SQLConf) {
+  val fs: HadoopFsRelation = rel.relation.asInstanceOf[HadoopFsRelation]
+  val roots: Seq[Path] = fs.location.rootPaths
+  val format: String = fs.fileFormat match {
+    case r: DataSourceRegister => r.shortName().toLowerCase(java.util.Locale.ROOT)
+    case other => other.getClass.getName
+  }
+  val table: Option[String] = rel.catalogTable.map(_.identifier.unquotedString)
+
+  /** The relation's data and partition columns by the attributes that stand for them in the plan. */
+  val columns: Map[ExprId, Column] = rel.output.filterNot(_.metadata.contains("__metadata_col")).flatMap { a =>
+    val partition = fs.partitionSchema.fieldNames.exists(conf.resolver(_, a.name))
+    if (fs.schema.fieldNames.contains(a.name)) Some(a.exprId -> Column(a.name, a.dataType, partition)) else None
+  }.toMap
+
+  def write(g: JsonGenerator, mentioned: Option[Expression], full: Boolean): Unit = {
+    g.writeStartObject()
+    // A pruned catalog table has a root a partition; their parents tell the dataset as well.
+    val named = if (full || roots.size <= 50) roots else roots.map(p => Option(p.getParent).getOrElse(p)).distinct
+    Json.strings(g, "roots", named.map(_.toString))
+    g.writeStringField("format", format)
+    Json.map(g, "options", fs.options)
+    g.writeArrayFieldStart("columns")
+    val wanted = if (full) fs.schema.fieldNames.toSet else mentioned.map(names).getOrElse(Set.empty)
+    rel.output.flatMap(a => columns.get(a.exprId)).filter(c => wanted(c.name)).foreach { c =>
+      g.writeStartObject()
+      g.writeStringField("n", c.name)
+      g.writeStringField("t", Json.typeText(c.dataType))
+      g.writeBooleanField("p", c.partition)
+      g.writeEndObject()
+    }
+    g.writeEndArray()
+    g.writeStringField("schema_digest", ExpressionJson.hex(ExpressionJson.md5(fs.dataSchema.json.getBytes(UTF_8))))
+    g.writeStringField("partition_schema", fs.partitionSchema.json)
+    if (full) g.writeStringField("data_schema", fs.dataSchema.json)
+    g.writeStringField("table", table.orNull)
+    g.writeStringField("table_location", rel.catalogTable.flatMap(_.storage.locationUri).map(new Path(_).toString).orNull)
+    g.writeBooleanField("bucketed", fs.bucketSpec.isDefined)
+    Json.map(g, "conf", RelationJson.settings(conf))
+    g.writeEndObject()
+  }
+
+  private def names(e: Expression): Set[String] = {
+    val found = Set.newBuilder[String]
+    val stack = new java.util.ArrayDeque[Expression]()
+    stack.push(e)
+    while (!stack.isEmpty) stack.pop() match {
+      case a: AttributeReference => columns.get(a.exprId).foreach(found += _.name)
+      case other => other.children.foreach(stack.push)
+    }
+    found.result()
+  }
+}
+
+private[skipstone] object RelationJson {
+  // What changes the values that a reader returns, or which rows. A setting that this Spark does not know is left out.
+  private val ValueSettings = Seq(
+    "spark.sql.parquet.datetimeRebaseModeInRead", "spark.sql.parquet.int96RebaseModeInRead",
+    "spark.sql.parquet.int96AsTimestamp", "spark.sql.parquet.int96TimestampConversion",
+    "spark.sql.parquet.int64AsTimestampMillis", "spark.sql.parquet.binaryAsString",
+    "spark.sql.parquet.inferTimestampNTZ.enabled", "spark.sql.parquet.fieldId.read.enabled",
+    "spark.sql.parquet.fieldId.read.ignoreMissing", "spark.sql.parquet.mergeSchema",
+    "spark.sql.parquet.ignoreVariantAnnotation", "spark.sql.legacy.parquet.nanosAsLong",
+    "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing", "spark.sql.parquet.enableVectorizedReader",
+    "spark.sql.avro.datetimeRebaseModeInRead", "spark.sql.legacy.avro.allowIncompatibleSchema",
+    "spark.sql.orc.impl", "spark.sql.orc.mergeSchema", "spark.sql.orc.positionalAccess", "orc.force.positional.evolution",
+    "spark.sql.legacy.timeParserPolicy", "spark.sql.timestampType", "spark.sql.columnNameOfCorruptRecord",
+    "spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles",
+    "spark.sql.files.ignoredPathSegmentRegex", "spark.sql.csv.parser.columnPruning.enabled",
+    "spark.sql.legacy.csv.enableDateTimeParsingFallback", "spark.sql.legacy.json.enableDateTimeParsingFallback",
+    "spark.sql.legacy.json.allowEmptyString.enabled", "spark.sql.json.enablePartialResults",
+    "spark.sql.json.enableExactStringParsing", "spark.sql.legacy.javaCharsets", "spark.sql.legacy.codingErrorAction",
+    "spark.sql.legacy.useLegacyXMLParser", "spark.sql.sources.binaryFile.maxLength",
+    "spark.sql.readSideCharPadding", "spark.sql.charAsVarchar", "spark.sql.legacy.charVarcharAsString",
+    "spark.sql.preserveCharVarcharTypeInfo", "spark.sql.legacy.noCharPaddingInPredicate",
+    "spark.sql.sources.partitionColumnTypeInference.enabled", "spark.sql.sources.validatePartitionColumns")
+
+  def settings(conf: SQLConf): Seq[(String, String)] =
+    Seq(
+      "caseSensitive" -> conf.caseSensitiveAnalysis.toString,
+      "sessionTimeZone" -> conf.sessionLocalTimeZone,
+      "ansi" -> conf.ansiEnabled.toString) ++
+      conf.getAllConfs.filter(_._1.startsWith("spark.skipstone.")).toSeq.sorted ++
+      ValueSettings.flatMap(name => scala.util.Try(conf.getConfString(name)).toOption.filter(_ != null).map(name -> _))
+}

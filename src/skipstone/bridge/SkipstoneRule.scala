@@ -1,0 +1,243 @@
+package org.apache.spark.sql.skipstone
+
+import java.nio.ByteBuffer
+import java.security.MessageDigest
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.collection.mutable.ArrayBuffer
+import scala.util.Try
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.{classic, SparkSession, SparkSessionExtensions}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.datasources._
+
+/** The entry of `spark.sql.extensions`. */
+class SkipstoneExtensions extends (SparkSessionExtensions => Unit) {
+  override def apply(extensions: SparkSessionExtensions): Unit =
+    extensions.injectPreCBORule(session => new SkipstoneRule(session))
+}
+
+/**
+ * Makes every file scan list only the objects that its filter can need.
+ *
+ * Runs before cost-based optimisation: by then the whole condition stands in a Filter on the
+ * relation, Python UDFs included, and joins are not chosen yet. Whatever goes wrong, the scan is
+ * left as it is and the reason is recorded; only force mode throws.
+ */
+class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
+  import SkipstoneRule._
+
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    val planner = Bridge.planner
+    val enabled = conf.getConfString("spark.skipstone.enabled", "true").trim.equalsIgnoreCase("true")
+    if (planner == null || !enabled) plan
+    else guarded(plan) {
+      if (!plan.exists(candidate)) plan
+      else wrap(Try(PruneFileSourcePartitions(plan)).getOrElse(plan), planner)
+    }(error => warnOnce(s"Skipstone left a plan alone: $error"))
+  }
+
+  // Not `transform`: it would visit the relation below a Filter once more.
+  private def wrap(plan: LogicalPlan, planner: Planner): LogicalPlan = plan match {
+    case f @ Filter(condition, rel: LogicalRelation) if candidate(rel) =>
+      val wrapped = decide(Some(condition), rel, planner)
+      if (wrapped eq rel) f else f.withNewChildren(Seq(wrapped))
+    case rel: LogicalRelation if candidate(rel) => decide(None, rel, planner)
+    case other => other.mapChildren(wrap(_, planner))
+  }
+
+  private def decide(condition: Option[Expression], rel: LogicalRelation, planner: Planner): LogicalRelation = {
+    val start = System.nanoTime()
+    val described = new RelationJson(rel, conf)
+    val uuid = session.asInstanceOf[classic.SparkSession].sessionUUID
+    val entry = new Entry(uuid, described.roots.take(5).map(_.toString), described.format, described.table)
+    try guarded(rel) {
+      entry.condition = condition.flatMap(c => guarded(Option.empty[String])(Some(c.sql.take(2000)))(_ => ()))
+      val timeout = Try(conf.getConfString("spark.skipstone.plannerTimeoutMs", "30000").toLong).getOrElse(30000L)
+      val decision = guarded(Option.empty[Decision]) {
+        val request = Json.text { g =>
+          g.writeStartObject()
+          g.writeFieldName("relation")
+          described.write(g, condition, full = false)
+          g.writeFieldName("condition")
+          condition match {
+            case Some(c) => new ExpressionJson(described.columns, g).write(c)
+            case None => g.writeNull()
+          }
+          g.writeStringField("session", uuid)
+          g.writeEndObject()
+        }
+        val called = System.nanoTime()
+        try Some(PlannerCalls.plan(planner, request, timeout)) finally entry.plannerNs = System.nanoTime() - called
+      } { error => fail(entry, error) }
+      entry.header = decision.map(_.header)
+      val force = conf.getConfString("spark.skipstone.force", "false").trim.equalsIgnoreCase("true")
+      if (force) decision.flatMap(_.refusal).foreach(reason => throw new SkipstoneForceException(reason))
+      // Listing a catalog table's partitions is not free: not for statistics alone.
+      if (decision.exists(_.indexed) || described.fs.location.isInstanceOf[PartitioningAwareFileIndex]) {
+        prune(condition, rel, described, decision, entry, planner, timeout)
+      } else rel
+    } { error => fail(entry, error) }
+    catch {
+      case e: SkipstoneForceException =>
+        entry.error = Some(e.getMessage)
+        throw e
+    } finally {
+      entry.totalNs = System.nanoTime() - start
+      Stats.add(entry)
+      if (entry.wrapped) logInfo(f"Skipstone: read ${entry.kept} of ${entry.total} objects " +
+        f"(${entry.bytesSkipped} of ${entry.bytesTotal} bytes skipped) of ${entry.roots.headOption.getOrElse("")} " +
+        f"in ${entry.totalNs / 1e6}%.1f ms by ${entry.header.map(_.path("clause").asText).getOrElse("")}")
+    }
+  }
+
+  private def prune(condition: Option[Expression], rel: LogicalRelation, described: RelationJson,
+      decision: Option[Decision], entry: Entry, planner: Planner, timeout: Long): LogicalRelation = {
+    val fs = described.fs
+    val listingStart = System.nanoTime()
+    val listing = Listing.of(fs.location)
+    val selects = partitionSelector(condition, rel, fs)
+    val selected = listing.directories.map(d => selects(d.values))
+    entry.listingNs = System.nanoTime() - listingStart
+    entry.listed = true
+    count(entry, listing, selected)
+
+    val matchStart = System.nanoTime()
+    val answers = decision.map(_.kept).getOrElse(Nil).map { k =>
+      k -> listing.rowsIn(Snapshot.of(planner, k.id, k.rows, timeout))
+    }.toArray
+    val keep = new Array[Boolean](listing.files.length)
+    var i = 0
+    while (i < keep.length) {
+      if (selected(listing.directory(i))) {
+        var fresh, known, skip = false
+        answers.foreach { case (k, rows) =>
+          val row = rows(i)
+          if (row >= 0) {
+            fresh = true
+            if (!k.keeps(row)) skip = true
+          } else if (row == Snapshot.Stale) known = true
+        }
+        keep(i) = !skip
+        if (skip) {
+          entry.skipped += 1
+          entry.bytesSkipped += listing.files(i).getLen
+        } else if (!fresh && decision.isDefined) {
+          if (known) entry.stale += 1 else entry.unindexed += 1
+        }
+      }
+      i += 1
+    }
+    entry.kept = entry.total - entry.skipped
+    entry.matchNs = System.nanoTime() - matchStart
+    if (entry.skipped == 0) rel else {
+      val wrapped = replace(rel, fs, listing, keep, entry.total)
+      entry.wrapped = true
+      wrapped
+    }
+  }
+
+  private def count(entry: Entry, listing: Listing, selected: Array[Boolean]): Unit = {
+    var i = 0
+    while (i < listing.files.length) {
+      if (selected(listing.directory(i))) {
+        entry.total += 1
+        entry.bytesTotal += listing.files(i).getLen
+      }
+      i += 1
+    }
+    entry.kept = entry.total
+  }
+
+  /** The partition filters that Spark will prune with when it plans the scan. */
+  private def partitionSelector(
+      condition: Option[Expression], rel: LogicalRelation, fs: HadoopFsRelation): InternalRow => Boolean = {
+    if (condition.isEmpty || fs.partitionSchema.isEmpty) _ => true else {
+      val usable = ExpressionJson.conjuncts(condition.get).filter { f =>
+        f.deterministic && !SubqueryExpression.hasSubquery(f) && !f.exists(_.isInstanceOf[PythonUDF])
+      }
+      val normal = DataSourceStrategy.normalizeExprs(usable, rel.output)
+      val (filters, _) = DataSourceUtils.getPartitionFiltersAndDataFilters(fs.partitionSchema, normal)
+      ListedFileIndex.selector(filters, fs.location.partitionSchema)
+    }
+  }
+
+  private def replace(
+      rel: LogicalRelation, fs: HadoopFsRelation, listing: Listing, keep: Array[Boolean], total: Int): LogicalRelation = {
+    val digest = MessageDigest.getInstance("MD5")
+    val word = ByteBuffer.allocate(16)
+    val directories = ArrayBuffer.empty[PartitionDirectory]
+    var keptBytes = 0L
+    var i = 0
+    listing.directories.foreach { directory =>
+      val files = ArrayBuffer.empty[FileStatusWithMetadata]
+      directory.files.foreach { file =>
+        if (keep(i)) {
+          files += file
+          keptBytes += file.getLen
+          word.clear()
+          digest.update(word.putLong(listing.hashes(2 * i)).putLong(listing.hashes(2 * i + 1)).array())
+        }
+        i += 1
+      }
+      if (files.nonEmpty || fs.partitionSchema.isEmpty) directories += directory.copy(files = files.toSeq)
+    }
+    val location =
+      new SkipstoneFileIndex(fs.location, directories.toSeq, ExpressionJson.hex(digest.digest()), total)
+    // The table's statistics win over the index's size once they exist.
+    val table = rel.catalogTable.map(t => t.copy(stats = t.stats.map { s =>
+      val share = BigDecimal(keptBytes) / BigDecimal(math.max(listing.bytes, 1L))
+      def scaled(n: BigInt): BigInt = (BigDecimal(n) * share).setScale(0, BigDecimal.RoundingMode.UP).toBigInt
+      s.copy(sizeInBytes = scaled(s.sizeInBytes), rowCount = s.rowCount.map(scaled))
+    }))
+    val wrapped = rel.copy(relation = fs.copy(location = location)(fs.sparkSession), catalogTable = table)
+    wrapped.copyTagsFrom(rel)
+    wrapped
+  }
+
+  private def fail(entry: Entry, error: String): Unit = {
+    entry.error = Some(error)
+    warnOnce(s"Skipstone: nothing skipped in ${entry.roots.headOption.getOrElse("a scan")}: $error")
+  }
+
+  private def warnOnce(message: String): Unit =
+    if (warned.size < 1000 && warned.add(message)) logWarning(message)
+}
+
+private[skipstone] object SkipstoneRule {
+  private val warned = ConcurrentHashMap.newKeySet[String]()
+
+  /** Fail open: on any error that Spark could survive, say it and give the fallback. */
+  def guarded[T](fallback: T)(body: => T)(onError: String => Unit): T = {
+    def caught(t: Throwable): T = {
+      onError(s"${t.getClass.getSimpleName}: ${Option(t.getMessage).getOrElse("").take(1000)}")
+      fallback
+    }
+    try body catch {
+      case e: SkipstoneForceException => throw e
+      case e: LinkageError => caught(e)
+      case e: StackOverflowError => caught(e)
+      case NonFatal(e) => caught(e)
+    }
+  }
+
+  /** A scan of files by one of Spark's own indexes; others (Delta's, Hudi's) have rules that look for their class. */
+  def candidate(plan: LogicalPlan): Boolean = plan match {
+    case rel: LogicalRelation => rel.relation match {
+      case fs: HadoopFsRelation =>
+        (fs.location.isInstanceOf[PartitioningAwareFileIndex] || fs.location.isInstanceOf[CatalogFileIndex]) &&
+          !fs.location.rootPaths.take(50).exists(inMetadata)
+      case _ => false
+    }
+    case _ => false
+  }
+
+  private def inMetadata(path: Path): Boolean =
+    Iterator.iterate(path)(_.getParent).takeWhile(_ != null).exists(_.getName == "_skipstone")
+}
