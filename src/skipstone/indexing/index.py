@@ -112,6 +112,14 @@ class Index(ABC):
         timestamps as int64 microseconds, and so on as literals have them (see ``expressions.tree``).
         """
 
+    def aggregates(self, types: tuple[str, ...]) -> Mapping[str, str] | None:  # noqa: ARG002  (part of the contract)
+        """Give Spark SQL aggregates over an object's rows from which its metadata can be made, where that is cheaper.
+
+        The results, by name, go to ``metadata_type.from_aggregates`` and must give the very state that
+        ``collect_metadata`` would.  ``None``, the default, when there are none or not for these types.
+        """
+        return None
+
     @abstractmethod
     def filters(self) -> tuple[Filter, ...]:
         """Give the filters that use this index at query time."""
