@@ -32,7 +32,7 @@ from __future__ import annotations
 from typing import Any
 
 from skipstone.expressions.rules import ALWAYS, NEVER, literal_key, settle
-from skipstone.expressions.tree import And, Call, Cast, Column, Expression, Like, Literal, Or
+from skipstone.expressions.tree import And, Call, Cast, Column, Comparison, Expression, Like, Literal, Or
 
 __all__ = ["ALWAYS", "NEVER", "normalize"]
 
@@ -81,6 +81,9 @@ class _Numbers:
 
     def of(self, root: Expression) -> int:
         """Give a tree's number, numbering what is below it first."""
+        if isinstance(root, Comparison) and type(root.left) is Column and type(root.right) is Literal:
+            flat = (type(root), root.left, *literal_key(root.right))  # most terms by far: a short cut
+            return self._by_key.setdefault(flat, len(self._by_key))
         known = self._by_identity
         waiting = [root]
         while waiting:

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from skipstone.expressions.tree import Expression
     from skipstone.indexing.index import Index
 
-__all__ = ["AndClause", "Clause", "Metadata", "OrClause", "conjunction", "disjunction"]
+__all__ = ["AndClause", "Clause", "Metadata", "NeverClause", "OrClause", "conjunction", "disjunction"]
 
 
 class Metadata(Protocol):
@@ -73,15 +72,15 @@ class AndClause(Clause):
 
     def might_match(self, metadata: Metadata) -> pa.BooleanArray:
         """Combine by Kleene's AND: one proof of absence is enough."""
-        return reduce(pc.and_kleene, (term.might_match(metadata) for term in self.terms))
+        return _evaluated(self, metadata)
 
     @property
     def requires(self) -> tuple[tuple[Index, str], ...]:
         """What the terms read together."""
-        return _united(self.terms)
+        return _united(self)
 
     def __str__(self) -> str:
-        return " AND ".join(f"({term})" if isinstance(term, OrClause) else str(term) for term in self.terms)
+        return _spelled(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +91,32 @@ class OrClause(Clause):
 
     def might_match(self, metadata: Metadata) -> pa.BooleanArray:
         """Combine by Kleene's OR: absence must be proved for every term."""
-        return reduce(pc.or_kleene, (term.might_match(metadata) for term in self.terms))
+        return _evaluated(self, metadata)
 
     @property
     def requires(self) -> tuple[tuple[Index, str], ...]:
         """What the terms read together."""
-        return _united(self.terms)
+        return _united(self)
 
     def __str__(self) -> str:
-        return " OR ".join(f"({term})" if isinstance(term, AndClause) else str(term) for term in self.terms)
+        return _spelled(self)
+
+
+@dataclass(frozen=True, slots=True)
+class NeverClause(Clause):
+    """Holds for no object: it represents an expression that is TRUE for no row, such as ``x = NULL``."""
+
+    def might_match(self, metadata: Metadata) -> pa.BooleanArray:
+        """Say no for every object."""
+        return pa.repeat(pa.scalar(False), len(metadata))
+
+    @property
+    def requires(self) -> tuple[tuple[Index, str], ...]:
+        """Nothing: no metadata is needed."""
+        return ()
+
+    def __str__(self) -> str:
+        return "never"
 
 
 def conjunction(clauses: Sequence[Clause]) -> Clause | None:
@@ -115,6 +131,58 @@ def disjunction(clauses: Sequence[Clause]) -> Clause | None:
     return OrClause(flat) if len(flat) > 1 else (flat[0] if flat else None)
 
 
-def _united(terms: tuple[Clause, ...]) -> tuple[tuple[Index, str], ...]:
-    """Collect what several clauses read, each pair once, in order of first use."""
-    return tuple(dict.fromkeys(pair for term in terms for pair in term.requires))
+# A merged clause is as deep as the predicate it was made of, so what follows walks it without recursion.
+
+
+def _evaluated(root: AndClause | OrClause, metadata: Metadata) -> pa.BooleanArray:
+    """Evaluate nested joins, holding one array per level."""
+    open_joins: list[tuple[Clause, Iterator[Clause]]] = [(root, iter(root.terms))]
+    so_far: list[pa.BooleanArray | None] = [None]
+    while True:
+        join, rest = open_joins[-1]
+        term = next(rest, None)
+        if isinstance(term, AndClause | OrClause):
+            open_joins.append((term, iter(term.terms)))
+            so_far.append(None)
+            continue
+        if term is not None:
+            value = term.might_match(metadata)
+        else:
+            open_joins.pop()
+            value = so_far.pop()
+            if not open_joins:
+                return value
+            join = open_joins[-1][0]
+        before = so_far[-1]
+        combine = pc.and_kleene if isinstance(join, AndClause) else pc.or_kleene
+        so_far[-1] = value if before is None else combine(before, value)
+
+
+def _united(root: AndClause | OrClause) -> tuple[tuple[Index, str], ...]:
+    """Collect what the parts of nested joins read, each pair once, in order of first use."""
+    found: dict[tuple[Index, str], None] = {}
+    waiting: list[Clause] = [root]
+    while waiting:
+        clause = waiting.pop()
+        if isinstance(clause, AndClause | OrClause):
+            waiting.extend(reversed(clause.terms))
+        else:
+            found.update(dict.fromkeys(clause.requires))
+    return tuple(found)
+
+
+def _spelled(root: AndClause | OrClause) -> str:
+    """Write nested joins, with brackets around a join inside one of the other kind."""
+    written: list[str] = []
+    waiting: list[Clause | str] = [root]
+    while waiting:
+        piece = waiting.pop()
+        if not isinstance(piece, AndClause | OrClause):
+            written.append(str(piece))
+            continue
+        word, other = (" AND ", OrClause) if isinstance(piece, AndClause) else (" OR ", AndClause)
+        for number, term in enumerate(reversed(piece.terms)):
+            if number:
+                waiting.append(word)
+            waiting.extend((")", term, "(") if isinstance(term, other) else (term,))
+    return "".join(written)

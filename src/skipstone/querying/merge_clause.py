@@ -1,0 +1,199 @@
+"""Merge-Clause (paper, algorithm 1): from the clauses on the vertices of a tree to one clause that represents it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from skipstone.expressions.tree import And, Expression, Literal, Not, Or
+from skipstone.querying.clause import AndClause, Clause, NeverClause, OrClause
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    OnError: TypeAlias = Callable[[Clause, Exception], None]
+
+__all__ = ["Labels", "merge_clause"]
+
+
+class Labels(Mapping[Expression, tuple[Clause, ...]]):
+    """The clauses on the vertices of one tree (the paper's ``CS(v)``).
+
+    A vertex is known by *identity*: comparing trees that are thousands of levels deep is neither cheap nor possible
+    without recursion.  An unlabelled vertex is not in the mapping: ``labels.get(v, ())``.
+    """
+
+    def __init__(self, pairs: Iterable[tuple[Expression, Iterable[Clause]]] = ()) -> None:
+        self._by_identity: dict[int, tuple[Expression, tuple[Clause, ...]]] = {}
+        for vertex, clauses in pairs:
+            found = (*self.get(vertex, ()), *clauses)
+            if found:
+                self._by_identity[id(vertex)] = (vertex, found)
+
+    def __getitem__(self, vertex: Expression) -> tuple[Clause, ...]:
+        return self._by_identity[id(vertex)][1]
+
+    def __contains__(self, vertex: object) -> bool:
+        return id(vertex) in self._by_identity
+
+    def __iter__(self) -> Iterator[Expression]:
+        return (vertex for vertex, _ in self._by_identity.values())
+
+    def __len__(self) -> int:
+        return len(self._by_identity)
+
+
+def merge_clause(
+    expression: Expression, labels: Mapping[Expression, tuple[Clause, ...]], *, on_error: OnError | None = None
+) -> Clause | None:
+    """Merge the clauses on a tree's vertices into one that represents the tree.
+
+    Parameters
+    ----------
+    expression
+        The tree, normalised or not.
+    labels
+        The clauses on its vertices, each of which represents its vertex.
+    on_error
+        Told when a clause's ``negate`` raises; that negation is then done without.  Not given: it is raised.
+
+    Returns
+    -------
+    Clause or None
+        ``None`` represents every expression: nothing can be skipped.
+
+    Notes
+    -----
+    Two functions of a vertex *v*, defined by mutual recursion; ``CS(v)`` are the clauses on *v*, and ``CS*(v)`` the
+    negations with respect to *v* that they declare (paper, definition of ``c*``):
+
+    ========================  =====================================  =====================================
+    v                         pos(v), represents v                   neg(v), represents NOT v
+    ========================  =====================================  =====================================
+    ``AND(a, b)``             pos(a) and pos(b) and CS(v)                (neg(a) or neg(b)) and CS*(v)
+    ``OR(a, b)``              (pos(a) or pos(b)) and CS(v)              neg(a) and neg(b) and CS*(v)
+    ``NOT(a)``                neg(a) and CS(v)                         pos(a) and CS*(v)
+    ``TRUE``                  None                                   never
+    ``FALSE``                 never                                  None
+    ``NULL``                  never                                  never
+    any leaf                  CS(v)                                  CS*(v)
+    ========================  =====================================  =====================================
+
+    A conjunction leaves None out; a disjunction with None is None, since None holds for every object.
+
+    *Correctness*, by induction on the depth as in the paper's lemma 4.  Every clause in ``CS(v)`` represents *v* by
+    assumption, every one in ``CS*(v)`` represents ``NOT v`` by definition, and their conjunction does by lemma 1: two
+    negations of one vertex are two proofs about ``NOT v``, of which either is enough to skip.  (They are *not* joined
+    by OR: De Morgan speaks of the negation of a clause, but ``c*`` is no such thing.  It is a statement about the rows
+    that fail *v*, and is given for each clause by itself.)  pos of AND and OR follow from lemmas 2 and 3.  A row makes
+    ``NOT(a AND b)`` TRUE exactly when it makes ``NOT a`` or ``NOT b`` TRUE, and ``NOT(a OR b)`` exactly when both, in
+    Kleene's logic as well, so neg follows from the same two lemmas; ``NOT NOT a`` is TRUE where *a* is.  No row makes
+    a constant TRUE that is not, so the clause that holds for no object represents it, and None represents anything.
+    Lemma 1 once more joins what a vertex carries itself to what its children give.
+
+    Linear in the size of the tree and without recursion; equal parts of the result are one object.
+    """
+    joiner = _Joiner()
+    done: list[Clause | None] = []
+    waiting: list[tuple[Expression, bool, bool]] = [(expression, False, False)]  # vertex, negated?, children done?
+    while waiting:
+        vertex, negated, children_done = waiting.pop()
+        match vertex:
+            case And(terms) | Or(terms):
+                below = [(term, negated, False) for term in terms]
+            case Not(child):
+                below = [(child, not negated, False)]
+            case _:
+                below = []
+        if below and not children_done:
+            waiting.append((vertex, negated, True))
+            waiting.extend(reversed(below))
+            continue
+        found = done[len(done) - len(below) :]
+        del done[len(done) - len(below) :]
+        own = labels.get(vertex, ())
+        if negated:
+            own = _negations(vertex, own, on_error)
+        done.append(joiner.conjunction([_from_below(vertex, found, joiner, negated=negated), *own]))
+    return done[0]
+
+
+def _from_below(vertex: Expression, found: list[Clause | None], joiner: _Joiner, *, negated: bool) -> Clause | None:
+    """Join what the children give, or say what a constant is worth; the vertex's own clauses come later."""
+    match vertex:
+        case And():
+            return joiner.disjunction(found) if negated else joiner.conjunction(found)
+        case Or():
+            return joiner.conjunction(found) if negated else joiner.disjunction(found)
+        case Not():
+            return found[0]
+        case Literal(bool(value)):
+            return NeverClause() if value is negated else None
+        case Literal(None):
+            return NeverClause()
+    return None
+
+
+def _negations(vertex: Expression, clauses: tuple[Clause, ...], on_error: OnError | None) -> tuple[Clause, ...]:
+    """Give the declared negations, with respect to a vertex, of the clauses on it."""
+    found: list[Clause] = []
+    for clause in clauses:
+        try:
+            negation = clause.negate(vertex)
+            if negation is not None and not isinstance(negation, Clause):
+                msg = f"negate gave {type(negation).__name__} where a Clause or None is due"
+                raise TypeError(msg)
+        except Exception as error:  # a plug-in's code: whatever it raises, less is skipped
+            if on_error is None:
+                raise
+            on_error(clause, error)
+        else:
+            if negation is not None:
+                found.append(negation)
+    return tuple(found)
+
+
+class _Joiner:
+    """Joins clauses flat, without duplicates, and tells equal ones by number: they too may be very deep."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[Any, Clause] = {}
+
+    def conjunction(self, clauses: Iterable[Clause | None]) -> Clause | None:
+        """Join clauses that all hold; one that never does settles it."""
+        terms = self._flat((clause for clause in clauses if clause is not None), AndClause)
+        never = next((term for term in terms if isinstance(term, NeverClause)), None)
+        return never or self._joined(terms, AndClause)
+
+    def disjunction(self, clauses: list[Clause | None]) -> Clause | None:
+        """Join clauses of which some must hold; one that is missing might."""
+        if any(clause is None for clause in clauses):
+            return None
+        terms = self._flat((clause for clause in clauses if clause is not None), OrClause)
+        return self._joined([term for term in terms if not isinstance(term, NeverClause)] or terms, OrClause)
+
+    def _flat(self, clauses: Iterable[Clause], connective: type[AndClause | OrClause]) -> list[Clause]:
+        """Give the distinct terms, those of nested joins of the same kind among them."""
+        terms: dict[int, Clause] = {}
+        for clause in clauses:
+            for term in clause.terms if isinstance(clause, connective) else (clause,):
+                one = self._one(term)
+                terms.setdefault(id(one), one)
+        return list(terms.values())
+
+    def _joined(self, terms: list[Clause], connective: type[AndClause | OrClause]) -> Clause | None:
+        """Make one clause of distinct terms."""
+        if len(terms) < 2:
+            return terms[0] if terms else None
+        return self._by_key.setdefault((connective, tuple(map(id, terms))), connective(tuple(terms)))
+
+    def _one(self, clause: Clause) -> Clause:
+        """Give the first clause that equals this one; joins made here were made once already."""
+        if isinstance(clause, AndClause | OrClause):
+            key: Any = (type(clause), tuple(map(id, clause.terms)))
+        else:
+            key = (type(clause), clause)
+        try:
+            return self._by_key.setdefault(key, clause)
+        except TypeError:  # a plug-in's clause that cannot be hashed equals itself only
+            return self._by_key.setdefault(id(clause), clause)
