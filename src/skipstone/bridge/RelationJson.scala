@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.sources.DataSourceRegister
+import org.apache.spark.sql.types.{Metadata, MetadataBuilder}
 
 /** What is read and how, as JSON: the same for indexing and for querying, so that they can be compared. */
 private[skipstone] class RelationJson(rel: LogicalRelation, conf: SQLConf) {
@@ -40,6 +41,7 @@ private[skipstone] class RelationJson(rel: LogicalRelation, conf: SQLConf) {
       g.writeStringField("n", c.name)
       g.writeStringField("t", Json.typeText(c.dataType))
       g.writeBooleanField("p", c.partition)
+      declared(c.name).foreach(g.writeStringField("d", _))
       g.writeEndObject()
     }
     g.writeEndArray()
@@ -51,6 +53,13 @@ private[skipstone] class RelationJson(rel: LogicalRelation, conf: SQLConf) {
     g.writeBooleanField("bucketed", fs.bucketSpec.isDefined)
     Json.map(g, "conf", RelationJson.settings(conf))
     g.writeEndObject()
+  }
+
+  /** What the schema says of a column besides its type: char(n), the default of rows older than it, a field's id. */
+  private def declared(name: String): Option[String] = {
+    val cleaned = Seq("comment", "CURRENT_DEFAULT").foldLeft(
+      new MetadataBuilder().withMetadata(fs.schema(name).metadata))((m, key) => m.remove(key)).build()
+    if (cleaned == Metadata.empty) None else Some(cleaned.json)
   }
 
   private def names(e: Expression): Set[String] = {

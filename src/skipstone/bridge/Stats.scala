@@ -48,7 +48,7 @@ private[skipstone] class Entry(val session: String, val roots: Seq[String], val 
     g.writeBooleanField("listed", listed)
     g.writeNumberField("bytes_total", bytesTotal)
     g.writeNumberField("bytes_skipped", bytesSkipped)
-    Seq("clause", "not_used", "used", "metadata_bytes_read", "indexed", "refuse", "plan").foreach(passOn)
+    Seq("clause", "not_used", "used", "metadata_bytes_read", "indexed", "refuse", "skipped_by", "plan").foreach(passOn)
     seconds("planning_seconds", totalNs)
     g.writeObjectFieldStart("seconds")
     seconds("listing", listingNs)
