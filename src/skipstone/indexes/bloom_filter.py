@@ -1,0 +1,260 @@
+"""The BloomFilter index: a Bloom filter over the distinct values of each object, sized from them (paper, table I)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from skipstone.errors import SettingError
+from skipstone.expressions.tree import Column, EqualNullSafe, EqualTo, In, IsNotNull, IsNull, Literal, Not
+from skipstone.indexes._hashing import hash_expression, spark_hash
+from skipstone.indexes._leaf import CountClause
+from skipstone.indexes._values import Distinct, is_atomic, unknown
+from skipstone.indexing.index import Index
+from skipstone.indexing.metadata_type import MetadataType
+from skipstone.querying.clause import Clause
+from skipstone.querying.filter import Filter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from skipstone.expressions.tree import Expression
+    from skipstone.indexes.hybrid import HybridIndex
+    from skipstone.indexing.objects import DataObject
+    from skipstone.querying.clause import Metadata
+
+__all__ = ["BloomFilterClause", "BloomFilterFilter", "BloomFilterIndex", "BloomFilterMetadata"]
+
+MAX_PROBES = 8_000_000
+"""Literals times objects that one clause looks up (some tenths of a second); objects beyond that are kept."""
+
+_LOW = 0xFFFFFFFF
+
+
+def check_fpp(fpp: object) -> None:
+    """Refuse a false-positive probability that is none."""
+    if isinstance(fpp, bool) or not isinstance(fpp, int | float) or not 0 < fpp < 1:
+        msg = f"fpp={fpp!r} is not a probability: give a number above 0 and below 1, such as 0.01"
+        raise SettingError(msg)
+
+
+def make_filter(hashes: pa.Array, fpp: float) -> Mapping[str, Any]:
+    """Make the stored fields ``bits`` and ``hashes`` of the distinct 64-bit hashes of an object's values.
+
+    ``m = ⌈-n ln f / ln² 2⌉`` bits, in whole bytes, and ``k = m/n ln 2`` positions per value.  No value, no bits: such a
+    filter has nothing in it.
+    """
+    count = len(hashes)
+    if count == 0:
+        return {"bits": b"", "hashes": 0}
+    size = math.ceil(-count * math.log(fpp) / math.log(2) ** 2 / 8) * 8
+    if size > _LOW:  # half a billion values in one object
+        return {"bits": None, "hashes": None}
+    turns = max(1, round(size / count * math.log(2)))
+    bits = np.zeros(size, np.bool_)
+    mixed = hashes.to_numpy().view(np.uint64)
+    at, step, low = mixed & np.uint64(_LOW), mixed >> np.uint64(32), np.uint64(_LOW)
+    for turn in range(turns):
+        bits[(at * np.uint64(size)) >> np.uint64(32)] = True
+        at, step = (at + step) & low, (step + np.uint64(turn)) & low
+    return {"bits": np.packbits(bits, bitorder="little").tobytes(), "hashes": turns}
+
+
+def _might_contain(bits: pa.Array, hashes: pa.Array, literals: tuple[int, ...]) -> pa.BooleanArray:
+    """Look literals' hashes up in the filters of all objects; null for a filter that is not known.
+
+    The same enhanced double hashing as in ``make_filter``: the halves of the hash, well mixed by XXH64, are the first
+    place and the step, both on a circle of 2^32 that is scaled down to the filter's size.
+    """
+    known = np.asarray(bits.is_valid()) & np.asarray(hashes.is_valid())
+    starts, data = _contents(bits)
+    sizes = (np.diff(starts) * 8).astype(np.uint64)
+    turns = hashes.fill_null(0).to_numpy(zero_copy_only=False)
+    known &= (turns > 0) | (sizes == 0)
+    found = np.zeros(len(bits), np.bool_)
+    open_ = np.flatnonzero(known & (sizes > 0))
+    budget = MAX_PROBES
+    for literal in literals:
+        budget -= len(open_)
+        if budget < 0:
+            known[open_] = False
+            break
+        hits = _probe(literal, open_, starts, sizes, turns, data)
+        if len(hits):
+            found[hits] = True
+            open_ = open_[~found[open_]]
+    return pa.array(found, mask=~known)
+
+
+def _probe(
+    literal: int,
+    candidates: npt.NDArray[np.intp],
+    starts: npt.NDArray[np.int64],
+    sizes: npt.NDArray[np.uint64],
+    turns: npt.NDArray[Any],
+    data: npt.NDArray[np.uint8],
+) -> npt.NDArray[np.intp]:
+    """Give those candidates whose filter has every bit of one literal set."""
+    at, step, turn = literal & _LOW, (literal >> 32) & _LOW, 0
+    hits = []
+    while len(candidates):
+        done = turns[candidates] <= turn
+        if done.any():
+            hits.append(candidates[done])
+            candidates = candidates[~done]
+        place = (np.uint64(at) * sizes[candidates]) >> np.uint64(32)
+        byte = data[starts[candidates] + (place >> np.uint64(3)).astype(np.int64)]
+        candidates = candidates[(byte >> (place & np.uint64(7)).astype(np.uint8)) & 1 == 1]
+        at, step, turn = (at + step) & _LOW, (step + turn) & _LOW, turn + 1
+    return np.concatenate(hits) if hits else candidates
+
+
+def _contents(binary: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Give the offsets and the bytes of a binary array, without a copy of the bytes."""
+    _, offsets, data = binary.buffers()
+    width = np.int64 if pa.types.is_large_binary(binary.type) else np.int32
+    starts = np.frombuffer(offsets, width)[binary.offset : binary.offset + len(binary) + 1].astype(np.int64)
+    return starts, np.frombuffer(data if data is not None else b"", np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class BloomFilterMetadata(MetadataType):
+    """The distinct hashes of some rows' values, of which the filter is made at the end, and the number of NULLs."""
+
+    hashes: Distinct
+    null_count: int
+    fpp: float
+
+    @classmethod
+    def fields(cls, inputs: tuple[pa.DataType, ...]) -> Mapping[str, pa.DataType]:  # noqa: ARG003  (part of the contract)
+        return {"bits": pa.binary(), "hashes": pa.int32(), "null_count": pa.int64()}
+
+    def merge(self, other: Self) -> Self:
+        return type(self)(self.hashes.merge(other.hashes), self.null_count + other.null_count, self.fpp)
+
+    def finish(self, data_object: DataObject) -> Mapping[str, Any]:  # noqa: ARG002  (part of the contract)
+        return {**make_filter(self.hashes.array, self.fpp), "null_count": self.null_count}
+
+
+@dataclass(frozen=True)
+class BloomFilterIndex(Index):
+    """A Bloom filter over a column's values in each object, as large as their number asks for.
+
+    Values are hashed in the JVM (``xxhash64``), so that long strings do not travel.
+
+    Parameters
+    ----------
+    column
+        The column.
+    fpp
+        The false-positive probability: how often an object without the value is read all the same.
+
+    Examples
+    --------
+    >>> BloomFilterIndex("account", fpp=0.001).name
+    'bloomfilter(account, fpp=0.001)'
+    """
+
+    metadata_type = BloomFilterMetadata
+
+    column: str
+    fpp: float = field(default=0.01, kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_fpp(self.fpp)
+        super().__post_init__()
+
+    def supports(self, types: tuple[str, ...]) -> bool:
+        return is_atomic(types)
+
+    def inputs(self, types: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG002  (part of the contract)
+        return (hash_expression(self.column),)
+
+    def collect_metadata(self, rows: pa.RecordBatch) -> BloomFilterMetadata:
+        hashes = rows.column(0)
+        once = hashes.unique().drop_null()
+        return BloomFilterMetadata(Distinct((once,), len(once)), hashes.null_count, self.fpp)
+
+    def filters(self) -> tuple[Filter, ...]:
+        return (BloomFilterFilter(self),)
+
+
+@dataclass(frozen=True, slots=True)
+class BloomFilterClause(Clause):
+    """The object's filter has one of these hashes; they are made on the driver, where ``xxhash`` is."""
+
+    index: Index
+    hashes: tuple[int, ...]
+    predicate: str = ""
+
+    def might_match(self, metadata: Metadata) -> pa.BooleanArray:
+        """Look every hash up in every filter."""
+        bits, hashes = (metadata.field(self.index, name) for name in ("bits", "hashes"))
+        if not len(metadata) or pa.types.is_null(bits.type) or pa.types.is_null(hashes.type):
+            return unknown(len(metadata))
+        return _might_contain(bits, hashes, self.hashes)
+
+    @property
+    def requires(self) -> tuple[tuple[Index, str], ...]:
+        """The filter's bits and how many of them a value sets."""
+        return ((self.index, "bits"), (self.index, "hashes"))
+
+    def __str__(self) -> str:
+        return f"{self.index.name}[{self.predicate}]"
+
+
+@dataclass(frozen=True, slots=True)
+class BloomFilterFilter(Filter):
+    """Labels equality on the column with ``BloomFilterClause``; also serves the Bloom form of a hybrid index.
+
+    The filter has the hash of every value but NULL, and ``xxhash64`` gives equal values equal hashes: one for all NaN,
+    one for -0.0 and 0.0.  So a hash that the filter does not have belongs to no row, and NULL satisfies none of the
+    first two predicates.
+
+    ======================================= ==================================================================
+    predicate                               kept when
+    ======================================= ==================================================================
+    ``c = v``, ``c <=> v``                  the filter might have the hash of ``v``
+    ``c IN (…)``                            the filter might have the hash of some option
+    ``c IS NULL``, ``c <=> NULL``           ``null_count > 0``
+    ``c IS NOT NULL``, ``NOT c <=> NULL``   ``null_count < row_count``
+    ======================================= ==================================================================
+
+    ``<>``, NOT IN and orders are not served: that a value is there says nothing of which others are.
+    """
+
+    index: BloomFilterIndex | HybridIndex
+
+    def label_node(self, node: Expression) -> Clause | None:
+        match node:
+            case IsNull(Column(self.index.column)) | EqualNullSafe(Column(self.index.column), Literal(None)):
+                return CountClause(self.index, IsNull(Column(self.index.column)))
+            case IsNotNull(Column(self.index.column)) | Not(EqualNullSafe(Column(self.index.column), Literal(None))):
+                # The column goes without its type here: NaN is a value like any other.
+                return CountClause(self.index, IsNotNull(Column(self.index.column)))
+            case EqualTo(Column(self.index.column, type_), option) | EqualNullSafe(
+                Column(self.index.column, type_), option
+            ):
+                return self._lookup(node, type_, (option,))
+            case In(Column(self.index.column, type_), options):
+                return self._lookup(node, type_, options)
+            case _:
+                return None
+
+    def _lookup(self, node: Expression, type_: str, options: tuple[Expression, ...]) -> Clause | None:
+        """Hash the options as Spark hashes the column; no clause when one of them cannot be."""
+        hashes = []
+        for option in options:
+            if not isinstance(option, Literal) or option.value is None:
+                return None
+            hashed = spark_hash(option.value, type_)
+            if hashed is None:
+                return None
+            hashes.append(hashed)
+        return BloomFilterClause(self.index, tuple(hashes), str(node))

@@ -1,0 +1,268 @@
+"""The ValueList index: the distinct values of each object (paper, table I), and its clauses for custom indexes."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from skipstone.indexes._leaf import Affix, Among, Compare, CountClause, Leaf, Pattern, has_nan, has_null, read_leaf
+from skipstone.indexes._like import to_regex
+from skipstone.indexes._values import Distinct, exact_array, exact_scalar, is_atomic, unknown
+from skipstone.indexing.index import Index
+from skipstone.indexing.metadata_type import MetadataType
+from skipstone.querying.clause import Clause
+from skipstone.querying.filter import Filter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from skipstone.expressions.tree import Expression
+    from skipstone.indexes._leaf import Test
+    from skipstone.indexing.objects import DataObject
+    from skipstone.querying.clause import Metadata
+
+__all__ = ["ValueListClause", "ValueListFilter", "ValueListIndex", "ValueListMatchClause", "ValueListMetadata"]
+
+MAX_BYTES = 1 << 30
+"""A list longer than this is given up: it would be no smaller than the data, and Arrow's lists end at 2 GB."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueListMetadata(MetadataType):
+    """The distinct ordinary values (neither NULL nor NaN) of some rows, and how many are not ordinary.
+
+    ``values`` is ``None`` when unknown: text that is not valid UTF-8 is not listed, since readers disagree on it.
+
+    Examples
+    --------
+    >>> ValueListMetadata.of(["a", "b", "a", None]).null_count
+    1
+    """
+
+    values: Distinct | None
+    null_count: int
+    nan_count: int = 0
+    floating: bool = False
+
+    @classmethod
+    def of(cls, values: pa.Array | pa.ChunkedArray | Sequence[Any]) -> Self:
+        """Collect from a column of physical values, or whatever Arrow can make an array of."""
+        column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        once = column.unique().drop_null()
+        if pa.types.is_floating(column.type):
+            once = pc.add(once.filter(pc.invert(pc.is_nan(once))), pa.scalar(0.0, once.type)).unique()  # -0.0 is 0.0
+        found = Distinct((once,), len(once)) if _is_valid(once) else None
+        return dataclasses.replace(cls.counts_of(column), values=found)
+
+    @classmethod
+    def counts_of(cls, column: pa.Array | pa.ChunkedArray) -> Self:
+        """Collect the counts alone; the values stay unknown."""
+        floating = pa.types.is_floating(column.type)
+        nans = pc.sum(pc.is_nan(column)).as_py() or 0 if floating else 0
+        return cls(None, column.null_count, nans, floating)
+
+    @classmethod
+    def fields(cls, inputs: tuple[pa.DataType, ...]) -> Mapping[str, pa.DataType]:
+        counts = {"null_count": pa.int64()}
+        if pa.types.is_floating(inputs[0]):
+            counts["nan_count"] = pa.int64()
+        return {"values": pa.list_(_short(inputs[0])), **counts}
+
+    def merge(self, other: Self) -> Self:
+        values = None if self.values is None or other.values is None else self.values.merge(other.values)
+        if values is not None and values.bytes > MAX_BYTES:
+            values = None
+        return type(self)(
+            values,
+            self.null_count + other.null_count,
+            self.nan_count + other.nan_count,
+            self.floating or other.floating,
+        )
+
+    def finish(self, data_object: DataObject) -> Mapping[str, Any]:  # noqa: ARG002  (part of the contract)
+        values = self.values.array if self.values is not None else None
+        stored = {
+            "values": None if values is None else values.cast(_short(values.type)),
+            "null_count": self.null_count,
+        }
+        return {**stored, "nan_count": self.nan_count} if self.floating else stored
+
+
+def _short(type_: pa.DataType) -> pa.DataType:
+    """Give the stored type of a value: offsets of 32 bits, whatever Spark sent."""
+    if pa.types.is_large_string(type_):
+        return pa.string()
+    return pa.binary() if pa.types.is_large_binary(type_) else type_
+
+
+def _is_valid(values: pa.Array) -> bool:
+    """Say whether the values may be listed: text must be UTF-8, which neither Spark nor Arrow checks."""
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return values.nbytes <= MAX_BYTES
+
+
+@dataclass(frozen=True)
+class ValueListIndex(Index):
+    """The distinct values of a column in each object, with counts of NULL and NaN.
+
+    Examples
+    --------
+    >>> ValueListIndex("db_name").name
+    'valuelist(db_name)'
+    """
+
+    metadata_type = ValueListMetadata
+
+    column: str
+
+    def supports(self, types: tuple[str, ...]) -> bool:
+        return is_atomic(types)
+
+    def collect_metadata(self, rows: pa.RecordBatch) -> ValueListMetadata:
+        return ValueListMetadata.of(rows.column(0))
+
+    def filters(self) -> tuple[Filter, ...]:
+        return (ValueListFilter(self),)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueListClause(Clause):
+    """The object's list has one of these values; ``None`` among them stands for NULL, NaN for NaN."""
+
+    index: Index
+    values: tuple[Any, ...]
+
+    def might_match(self, metadata: Metadata) -> pa.BooleanArray:
+        """Look for the ordinary values in the lists, and for the others in the counts."""
+        ordinary = tuple(v + 0.0 if isinstance(v, float) else v for v in self.values if v is not None and v == v)  # noqa: PLR0124
+        ways = [_some_value_passes(metadata.field(self.index, "values"), Among(ordinary))]
+        if self._names_null:
+            ways.append(has_null(metadata, self.index))
+        if self._names_nan:
+            ways.append(has_nan(metadata, self.index))
+        return reduce(pc.or_kleene, ways)
+
+    @property
+    def requires(self) -> tuple[tuple[Index, str], ...]:
+        """The lists; the counts only for NULL and NaN."""
+        names = ["values"]
+        if self._names_null or self._names_nan:
+            names.append("null_count")
+        if self._names_nan:
+            names.append("nan_count")
+        return tuple((self.index, name) for name in names)
+
+    @property
+    def _names_null(self) -> bool:
+        return any(value is None for value in self.values)
+
+    @property
+    def _names_nan(self) -> bool:
+        return any(isinstance(value, float) and math.isnan(value) for value in self.values)
+
+    def __str__(self) -> str:
+        shown = ", ".join(map(repr, self.values[:5]))
+        more = f", … {len(self.values) - 5} more" if len(self.values) > 5 else ""
+        return f"{self.index.name}[values contain {shown}{more}]"
+
+
+@dataclass(frozen=True, slots=True)
+class ValueListMatchClause(CountClause):
+    """Some value of the object's list satisfies the predicate, whose subject is what the list was collected of."""
+
+    def ordinary_might_match(self, metadata: Metadata, leaf: Leaf) -> pa.BooleanArray:
+        """Apply the test to every listed value."""
+        return _some_value_passes(metadata.field(self.index, "values"), leaf.test)
+
+    def ordinary_requires(self, leaf: Leaf) -> tuple[str, ...]:  # noqa: ARG002  (part of the contract)
+        return ("values",)
+
+
+def _some_value_passes(lists: pa.ListArray, test: Test) -> pa.BooleanArray:
+    """Say of each list whether some value in it passes; null for a list that is not known.
+
+    All lists are tested as one array of values; what passes is then counted between the offsets.
+    """
+    if pa.types.is_null(lists.type):
+        return unknown(len(lists))
+    offsets = lists.offsets.to_numpy()
+    first, last = int(offsets[0]), int(offsets[-1])
+    passing = _passes(lists.values.slice(first, last - first), test)
+    if passing is None:
+        return unknown(len(lists))
+    places = np.flatnonzero(passing.fill_null(True).to_numpy(zero_copy_only=False)) + first
+    found = np.searchsorted(places, offsets[:-1]) < np.searchsorted(places, offsets[1:])
+    return pc.if_else(lists.is_valid(), pa.array(found), None)
+
+
+_OPERATORS = {"<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
+_PLACES = {"prefix": pc.starts_with, "suffix": pc.ends_with, "part": pc.match_substring}
+
+
+def _passes(values: pa.Array, test: Test) -> pa.BooleanArray | None:
+    """Apply a test to values one by one; ``None`` when it cannot be done exactly."""
+    negated = not isinstance(test, Compare) and test.negated
+    passing: pa.BooleanArray | None = None
+    try:
+        match test:
+            case Among((value,)):
+                scalar = exact_scalar(value, values.type)
+                passing = None if scalar is None else pc.equal(values, scalar)
+            case Among(options):
+                value_set = exact_array(options, values.type)
+                passing = None if value_set is None else pc.is_in(values, value_set=value_set)
+            case Compare(operator, value):
+                scalar = exact_scalar(value, values.type)
+                passing = None if scalar is None else _OPERATORS[operator](values, scalar)
+            case Affix(place, text):
+                passing = _PLACES[place](values, pattern=text)
+            case Pattern(tokens):
+                passing = pc.match_substring_regex(values, pattern=to_regex(tokens))
+    except pa.ArrowException:  # a pattern too long for RE2, or values that are no text
+        return None
+    return pc.invert(passing) if negated and passing is not None else passing
+
+
+@dataclass(frozen=True, slots=True)
+class ValueListFilter(Filter):
+    """Labels predicates on the column with ``ValueListMatchClause``; also serves the list form of a hybrid index.
+
+    The list has every ordinary value (neither NULL nor NaN) of the object and nothing else, so the object has a row
+    that satisfies a predicate exactly if a listed value does, or NULL or NaN does and the object has one.  Values are
+    compared as Spark compares them: text by its bytes, LIKE by code points, -0.0 as 0.0, and only with a literal that
+    the values' type holds exactly.
+
+    ============================================= ======================================================================
+    predicate                                     kept when
+    ============================================= ======================================================================
+    ``= <=> IN < <= LIKE startswith endswith      some listed value satisfies it
+    contains``, and NOT of the last four
+    ``> >= <> NOT IN``                            some listed value satisfies it; or NaN, which is greater than and
+                                                  different from every ordinary literal
+    ``= <=> IN`` with NaN                         likewise for the others; or NaN, which equals itself
+    ``<> NOT IN`` with NaN                        some listed value satisfies it; NaN does not differ from itself
+    ``<`` and ``<=`` NaN                          there is an ordinary value; for ``<=``, or NaN
+    ``>`` and ``>=`` NaN                          never; for ``>=``, NaN
+    ``NOT (c <=> v)``                             as ``<>``, or a NULL
+    ``IS NULL``, ``IS NOT NULL``                  ``null_count > 0``; there is an ordinary value or NaN
+    ``isnan``, ``NOT isnan``                      NaN; there is an ordinary value or a NULL, of which ``isnan`` is FALSE
+    ============================================= ======================================================================
+    """
+
+    index: Index
+
+    def label_node(self, node: Expression) -> Clause | None:
+        leaf = read_leaf(node)
+        return ValueListMatchClause(self.index, node) if leaf is not None and leaf.is_on(*self.index.columns) else None
