@@ -1,0 +1,1 @@
+"""The benchmarks behind docs/performance.md: one module per promise on speed, run by ``python -m benchmarks``."""

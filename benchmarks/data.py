@@ -1,0 +1,212 @@
+"""Generated inputs: seeded, written file by file, so that an interrupted run goes on where it stopped.
+
+They lie in ``$SKIPSTONE_BENCH_DATA`` or ``benchmarks/data`` and are kept from run to run.  File times are set well
+into the past: an object written within the clock's granularity of being indexed would not be trusted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+WRITTEN = 1_700_000_000  # the modification time of every object, in seconds
+YEAR_2024 = 1_704_067_200  # seconds
+DAY = 86_400
+
+
+def folder() -> Path:
+    """Give the folder of generated data."""
+    return Path(os.environ.get("SKIPSTONE_BENCH_DATA") or Path(__file__).parent / "data").resolve()
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A dataset on disk."""
+
+    path: str
+    objects: int
+    rows: int
+    bytes: int
+
+    def __str__(self) -> str:
+        size = self.bytes / self.objects
+        of_rows = f", {self.rows / 1e6:,.1f} M rows" if self.rows else ""
+        return f"{self.objects:,} objects of {size / 1000:,.0f} KB{of_rows}"
+
+
+def _generate(name: str, count: int, suffix: str, rows: int, write: Callable[[int, Path], None]) -> Generated:
+    """Write what is missing of a dataset and sum it up; a note beside it says that it is complete."""
+    root = folder() / name
+    note = folder() / f"{name}.json"
+    if not note.exists():
+        root.mkdir(parents=True, exist_ok=True)
+        there = set(os.listdir(root))  # noqa: PTH208  (a million Path objects are slow)
+        missing = [i for i in range(count) if f"part-{i:07d}.{suffix}" not in there]
+        task = partial(_write_some, root, suffix, write)
+        chunks = [missing[i : i + 256] for i in range(0, len(missing), 256)]
+        with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+            list(pool.map(task, chunks))
+        size = sum(entry.stat().st_size for entry in os.scandir(root) if entry.is_file())
+        note.write_text(json.dumps({"objects": count, "rows": rows, "bytes": size}))
+    return Generated(str(root), **json.loads(note.read_text()))
+
+
+def _write_some(root: Path, suffix: str, write: Callable[[int, Path], None], numbers: list[int]) -> None:
+    """Write some objects, each complete or not at all."""
+    for number in numbers:
+        temporary = root / f"_{number:07d}"
+        write(number, temporary)
+        os.utime(temporary, (WRITTEN, WRITTEN))
+        temporary.rename(root / f"part-{number:07d}.{suffix}")
+
+
+# Weather: 33 columns, a grid of cells in space and time; each object holds one cell in one span of time.
+LATITUDES, LONGITUDES = 16, 16
+ROWS_PER_CELL = 700
+SPAN_DAYS = 10
+MEASURES = (
+    "temp", "dew_point", "humidity", "pressure", "wind_speed", "wind_dir", "wind_gust", "visibility", "cloud_cover",
+    "uv_index", "precip_rate", "precip_total", "snow_depth", "snow_fall", "solar_radiation", "heat_index",
+    "wind_chill", "feels_like", "soil_temp", "soil_moisture", "evaporation", "ceiling", "altimeter", "sea_level",
+    "pressure_change", "temp_change", "max_temp", "min_temp",
+)  # fmt: skip
+
+
+def weather(objects: int = 8_192) -> Generated:
+    """Give the weather dataset: lat, lng, ts, station, 28 measures and a remark, laid out by place and time."""
+    return _generate(f"weather-{objects}", objects, "parquet", objects * ROWS_PER_CELL, write_weather)
+
+
+def write_weather(number: int, path: Path) -> None:
+    """Write one cell of the grid in one span of time."""
+    rng = np.random.default_rng([1, number])
+    cell, span = number % (LATITUDES * LONGITUDES), number // (LATITUDES * LONGITUDES)
+    south = -90 + (cell // LONGITUDES) * (180 / LATITUDES)
+    west = -180 + (cell % LONGITUDES) * (360 / LONGITUDES)
+    n = ROWS_PER_CELL
+    seconds = np.sort(rng.integers(0, SPAN_DAYS * DAY, n)) + YEAR_2024 + span * SPAN_DAYS * DAY
+    columns: dict[str, pa.Array] = {
+        "lat": pa.array(south + rng.random(n) * (180 / LATITUDES)),
+        "lng": pa.array(west + rng.random(n) * (360 / LONGITUDES)),
+        "ts": pa.array(seconds * 1_000_000, pa.timestamp("us", tz="UTC")),
+        "station": pa.array(cell * 1_000 + rng.integers(0, 1_000, n)),
+        "remark": pa.array(np.char.add("remark-", rng.integers(0, 50, n).astype(str))),
+    }
+    for measure in MEASURES:
+        columns[measure] = pa.array(np.round(rng.normal(15, 10, n), 3).astype(np.float32))
+    pq.write_table(pa.table(columns), path, compression="snappy", version="2.6")
+
+
+def needle(objects: int) -> tuple[str, list[int]]:
+    """Give a predicate on a small box and a span of time, and the numbers of the three objects that it needs."""
+    cells = LATITUDES * LONGITUDES
+    cell = 9 * LONGITUDES + 5
+    south, west = -90 + 9 * (180 / LATITUDES), -180 + 5 * (360 / LONGITUDES)
+    first = max(0, min(7, objects // cells - 3))
+    begin = YEAR_2024 + (first * SPAN_DAYS + 5) * DAY
+    end = begin + 2 * SPAN_DAYS * DAY
+    predicate = (
+        f"lat BETWEEN {south + 4} AND {south + 5} AND lng BETWEEN {west + 8} AND {west + 9} "
+        f"AND ts BETWEEN timestamp_seconds({begin}) AND timestamp_seconds({end})"
+    )
+    return predicate, [span * cells + cell for span in range(first, min(first + 3, -(-objects // cells)))]
+
+
+# Logs: for indexing speed; one long string of high cardinality, one of few values, one in between.
+def logs(objects: int = 400, rows: int = 25_000) -> Generated:
+    """Give the log dataset: ts, db_name (64 values), account (32 characters, all distinct), host (4,000 an object)."""
+    return _generate(f"logs-{objects}", objects, "parquet", objects * rows, partial(write_logs, rows))
+
+
+def write_logs(rows: int, number: int, path: Path) -> None:
+    """Write one object of the logs."""
+    rng = np.random.default_rng([2, number])
+    text = pa.py_buffer(rng.bytes(16 * rows).hex().encode())
+    offsets = pa.py_buffer(np.arange(0, 32 * rows + 1, 32, dtype=np.int32))
+    hosts = np.char.add("host-", (number * 500 + rng.integers(0, 4_000, rows)).astype(str))
+    table = pa.table(
+        {
+            "ts": pa.array(
+                (YEAR_2024 + number * 3_600 + np.sort(rng.integers(0, 3_600, rows))) * 1_000_000,
+                pa.timestamp("us", tz="UTC"),
+            ),
+            "db_name": pa.array(np.char.add("database-", rng.integers(0, 64, rows).astype(str))),
+            "account": pa.StringArray.from_buffers(rows, offsets, text),
+            "host": pa.array(hosts),
+            "status": pa.array(rng.integers(200, 600, rows).astype(np.int32)),
+            "bytes_sent": pa.array(rng.integers(0, 1 << 40, rows)),
+        }
+    )
+    pq.write_table(table, path, compression="snappy", version="2.6")
+
+
+TEXT_SCHEMA = "id long, price double, name string, ts timestamp, quantity int, city string"
+
+
+def text(objects: int = 400, rows: int = 10_000) -> Generated:
+    """Give a CSV dataset; read it with ``TEXT_SCHEMA``."""
+    return _generate(f"text-{objects}", objects, "csv", objects * rows, partial(write_text, rows))
+
+
+def write_text(rows: int, number: int, path: Path) -> None:
+    """Write one CSV object."""
+    rng = np.random.default_rng([3, number])
+    seconds = YEAR_2024 + number * 3_600 + np.sort(rng.integers(0, 3_600, rows))
+    table = pa.table(
+        {
+            "id": pa.array(number * rows + np.arange(rows)),
+            "price": pa.array(np.round(rng.random(rows) * 1_000, 2)),
+            "name": pa.array(np.char.add("customer-", rng.integers(0, 1_000_000, rows).astype(str))),
+            "ts": pa.array(np.datetime_as_string(seconds.astype("datetime64[s]"), unit="s")),
+            "quantity": pa.array(rng.integers(0, 100, rows).astype(np.int32)),
+            "city": pa.array(np.char.add("city-", rng.integers(0, 500, rows).astype(str))),
+        }
+    )
+    options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="none")
+    pyarrow.csv.write_csv(table, path, options)
+
+
+def numbers(objects: int = 400, rows: int = 100_000) -> Generated:
+    """Give objects of about 3 MB: four columns of types whose footer statistics say all that MinMax needs."""
+    return _generate(f"numbers-{objects}", objects, "parquet", objects * rows, partial(write_numbers, rows))
+
+
+def write_numbers(rows: int, number: int, path: Path) -> None:
+    """Write one object of random numbers and times."""
+    rng = np.random.default_rng([4, number])
+    table = pa.table(
+        {
+            "ts": pa.array(YEAR_2024 * 1_000_000 + rng.integers(0, 3_600_000_000, rows), pa.timestamp("us", tz="UTC")),
+            "a": pa.array(rng.integers(0, 1 << 62, rows)),
+            "b": pa.array(rng.integers(0, 1 << 62, rows)),
+            "c": pa.array(rng.integers(0, 1 << 62, rows)),
+        }
+    )
+    pq.write_table(table, path, compression="snappy", version="2.6", use_dictionary=False)
+
+
+MANY_LENGTH = 4_096
+MANY_SCHEMA = "a long, b double, ts timestamp, other long"
+
+
+def many(objects: int) -> Generated:
+    """Give very many files that can be listed but hold nothing: for planning, which never opens them."""
+    return _generate(f"many-{objects}", objects, "parquet", 0, write_hollow)
+
+
+def write_hollow(number: int, path: Path) -> None:  # noqa: ARG001  (all are alike)
+    """Write a file that has a length and no contents."""
+    descriptor = os.open(path, os.O_CREAT | os.O_WRONLY, 0o644)
+    os.ftruncate(descriptor, MANY_LENGTH)
+    os.close(descriptor)

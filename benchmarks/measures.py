@@ -1,0 +1,112 @@
+"""What a benchmark measures: interleaved timings with their spread, and rows that know their target."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Several measurements of one thing, in seconds."""
+
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    @property
+    def low(self) -> float:
+        return min(self.seconds)
+
+    @property
+    def high(self) -> float:
+        return max(self.seconds)
+
+    def described(self) -> dict[str, Any]:
+        return {"median": self.median, "low": self.low, "high": self.high, "runs": len(self.seconds)}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Something to time; ``before`` prepares each run and is not timed."""
+
+    run: Callable[[], Any]
+    before: Callable[[], Any] = lambda: None
+
+
+def interleave(subjects: Mapping[str, Subject], *, repeats: int, warmups: int = 1) -> dict[str, Sample]:
+    """Time the subjects in turn, so that whatever else the machine does falls on all of them.
+
+    Every other round goes backwards: what runs after what should not matter, and this shows it.
+    """
+    taken: dict[str, list[float]] = {name: [] for name in subjects}
+    for round_number in range(-warmups, repeats):
+        order = list(subjects.items())
+        for name, subject in order if round_number % 2 == 0 else reversed(order):
+            subject.before()
+            started = time.perf_counter()
+            subject.run()
+            elapsed = time.perf_counter() - started
+            if round_number >= 0:
+                taken[name].append(elapsed)
+    return {name: Sample(tuple(seconds)) for name, seconds in taken.items()}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: what was measured, against which target, under which conditions.
+
+    ``low`` and ``high`` are the smallest and largest single measurement (for a ratio: of one round).
+    """
+
+    what: str
+    measured: float
+    unit: str
+    target: float | None
+    conditions: str
+    at_least: bool = False
+    low: float | None = None
+    high: float | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is met; ``None`` for a figure that is only reported beside others."""
+        if self.target is None:
+            return None
+        return self.measured >= self.target if self.at_least else self.measured <= self.target
+
+    def described(self) -> dict[str, Any]:
+        return {**asdict(self), "met": self.met}
+
+
+def ratio(
+    what: str,
+    ours: Sample,
+    theirs: Sample,
+    target: float,
+    conditions: str,
+    *,
+    at_least: bool = False,
+    details: dict[str, Any] | None = None,
+) -> Row:
+    """Make a row of the ratio of two medians, with the spread of the ratios of single rounds."""
+    rounds = [a / b for a, b in zip(ours.seconds, theirs.seconds, strict=True)]
+    return Row(
+        what,
+        ours.median / theirs.median,
+        "x",
+        target,
+        conditions,
+        at_least,
+        min(rounds),
+        max(rounds),
+        {"numerator": ours.described(), "denominator": theirs.described(), **(details or {})},
+    )

@@ -1,0 +1,99 @@
+"""Runs each benchmark in a process of its own, so that none inherits another's heap, caches or compiled code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from benchmarks import machine
+
+NAMES = ("index_once", "index_text", "index_sharing", "footers", "needle", "planning", "index_many", "memory")
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+LOGS = HERE / "output"
+
+
+def run_all(names: Sequence[str], scale: str, folder: Path) -> dict[str, Any]:
+    """Run benchmarks one after the other; what other runs on the same machine left in the results stays there."""
+    file = folder / f"{scale}.json"
+    here = machine.describe_machine()
+    results: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    if _hardware(results.get("machine", {})) != _hardware(here):
+        results = {"runs": {}}
+    results = {"scale": scale, "machine": here, "runs": results["runs"]}
+    folder.mkdir(parents=True, exist_ok=True)
+    LOGS.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        print(f"{name} …", file=sys.stderr, flush=True)
+        run = _run(name, scale)
+        run["commit"] = here["commit"]
+        results["runs"][name] = run
+        print(f"{name}: {run.get('failed', 'done')}, {run['seconds']:.0f} s", file=sys.stderr)
+        if "failed" not in run:
+            file.write_text(json.dumps(results, indent=2) + "\n")
+    results["runs"] = {name: results["runs"][name] for name in names}
+    return results
+
+
+def _hardware(description: dict[str, Any]) -> tuple[Any, ...]:
+    """Give what must be equal for two runs to stand in one file."""
+    return tuple(description.get(k) for k in ("cores", "processor", "memory_gb", "system"))
+
+
+def _run(name: str, scale: str) -> dict[str, Any]:
+    """Run one benchmark in a child process."""
+    log = LOGS / f"{name}.log"
+    load = machine.load()
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder, log.open("w") as output:
+        answer = Path(folder) / "rows.json"
+        command = [sys.executable, "-m", "benchmarks", name, "--scale", scale, "--child", str(answer)]
+        done = subprocess.run(command, stdout=output, stderr=output, cwd=HERE.parent, check=False)
+        rows = json.loads(answer.read_text()) if done.returncode == 0 and answer.exists() else None
+    run: dict[str, Any] = {
+        "when": datetime.now(UTC).isoformat(timespec="minutes"),
+        "seconds": round(time.monotonic() - started, 1),
+        "load_before": load,
+    }
+    if rows is None:
+        tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
+        return {**run, "failed": f"failed; the end of benchmarks/output/{log.name} says:\n{tail}", "rows": []}
+    return {**run, "rows": rows}
+
+
+def run_one(name: str, scale: str, answer: Path) -> None:
+    """Run one benchmark in this process and write its rows."""
+    rows = import_module(f"benchmarks.{name}").measure(small=scale == "small")
+    answer.write_text(json.dumps([row.described() for row in rows]))
+
+
+def table(results: dict[str, Any]) -> str:
+    """Lay the results out for reading."""
+    lines = [("what", "measured", "spread", "target", "met")]
+    for run in results["runs"].values():
+        for row in run["rows"]:
+            sign = "≥" if row["at_least"] else "≤"
+            target = "" if row["target"] is None else f"{sign} {_number(row['target'])} {row['unit']}"
+            spread = "" if row["low"] is None else f"{_number(row['low'])} to {_number(row['high'])}"
+            met = {None: "", True: "yes", False: "NO"}[row["met"]]
+            if results["scale"] == "small" and row["target"] is not None:
+                met = "(small)"
+            lines.append((row["what"], f"{_number(row['measured'])} {row['unit']}", spread, target, met))
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    text.insert(1, "  ".join("-" * width for width in widths))
+    failed = [f"{name}: {run['failed']}" for name, run in results["runs"].items() if "failed" in run]
+    return "\n".join([*text, *failed])
+
+
+def _number(value: float) -> str:
+    """Spell a figure with three significant digits, large ones in full."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

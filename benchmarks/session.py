@@ -1,0 +1,64 @@
+"""The Spark session of a benchmark, and what several of them do with it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import skipstone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@contextmanager
+def session(*, driver_memory: str = "4g") -> Iterator[SparkSession]:
+    """Give a session on all cores, with Skipstone and otherwise Spark's defaults."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = (
+        SparkSession.builder.master("local[*]")
+        .appName("skipstone-benchmarks")
+        .config("spark.driver.memory", driver_memory)
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+    )
+    spark = skipstone.configure(builder).getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def enable(spark: SparkSession, on: bool) -> None:
+    """Turn skipping on or off for the queries that follow."""
+    spark.conf.set("spark.skipstone.enabled", str(on).lower())
+
+
+def optimize(df: DataFrame) -> None:
+    """Plan a query up to and with the optimizer, where skipping is decided."""
+    df._jdf.queryExecution().optimizedPlan()
+
+
+def plan(df: DataFrame) -> None:
+    """Plan a query completely, without running it."""
+    df._jdf.queryExecution().executedPlan()
+
+
+def heap_used(spark: SparkSession) -> int:
+    """Give the bytes that live in the JVM's heap after a collection."""
+    jvm: Any = spark._jvm
+    for _ in range(3):
+        gc.collect()
+        jvm.System.gc()
+    return int(jvm.java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed())

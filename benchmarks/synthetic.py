@@ -1,0 +1,99 @@
+"""Metadata of very many objects, written to the store without reading any: ``python -m benchmarks.synthetic COUNT``.
+
+The objects are hollow files (``data.many``): Spark lists them as it lists any other.  Only their contents are made up:
+object i holds ``a`` from 10 i to 10 i + 9, ``b`` around a random number, ``ts`` within one minute of its own.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from hashlib import md5
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks import data
+from benchmarks.session import session
+from skipstone import Dataset, MinMaxIndex
+from skipstone.indexing.columns import resolve_indexes
+from skipstone.stores.metadata_store import Change, IndexRecord, field_column
+
+if TYPE_CHECKING:
+    from benchmarks.data import Generated
+
+COLUMNS = ("a", "b", "ts")
+
+
+def many_indexed(objects: int) -> Generated:
+    """Give hollow files with metadata of three MinMax columns, written by a process of its own."""
+    generated = data.many(objects)
+    subprocess.run([sys.executable, "-m", "benchmarks.synthetic", str(objects)], check=True, cwd=_HERE.parent)
+    return generated
+
+
+_HERE = Path(__file__).parent
+
+
+def write_metadata(objects: int) -> None:
+    """Replace the metadata of the hollow files."""
+    generated = data.many(objects)
+    with session(driver_memory="8g") as spark:
+        dataset = Dataset(spark.read.schema(data.MANY_SCHEMA).parquet(generated.path))
+        dataset.drop_indexes()
+        target = dataset._target()
+        bound = resolve_indexes(spark, target.scan, [MinMaxIndex(column) for column in COLUMNS])
+        columns = identity(dataset.root, objects)
+        records = []
+        for one in bound:
+            values = fields(one.index.column, objects)
+            columns |= {field_column(one.id, name): array for name, array in values.items()}
+            records.append(
+                IndexRecord(
+                    id=one.id,
+                    name=one.index.name,
+                    type_name=one.index.type_name,
+                    options=dict(one.index.options()),
+                    columns=one.columns,
+                    profile=target.relation.profile(one.columns),
+                    fields={name: str(array.type) for name, array in values.items()},
+                )
+            )
+        target.store.commit(dataset.root, None, Change(tuple(records), pa.table(columns)))
+
+
+def identity(root: str, objects: int) -> dict[str, pa.Array]:
+    """Give the columns that tell the objects apart, as the listing will show them."""
+    paths = [f"{root}/part-{i:07d}.parquet" for i in range(objects)]
+    digests = b"".join(md5(path.encode(), usedforsecurity=False).digest() for path in paths)
+    return {
+        "path": pa.array(paths),
+        "digest": pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), objects, [None, pa.py_buffer(digests)]),
+        "length": pa.array(np.full(objects, data.MANY_LENGTH)),
+        "modified": pa.array(np.full(objects, data.WRITTEN * 1_000)),
+        "etag": pa.array([""] * objects),
+        "row_count": pa.array(np.full(objects, 1_000)),
+        "trusted": pa.array(np.ones(objects, bool)),
+    }
+
+
+def fields(column: str, objects: int) -> dict[str, pa.Array]:
+    """Make up what MinMax stores of a column."""
+    numbers = np.arange(objects)
+    none = pa.array(np.zeros(objects, np.int64))
+    match column:
+        case "a":
+            return {"lower": pa.array(10 * numbers), "upper": pa.array(10 * numbers + 9), "null_count": none}
+        case "b":
+            centre = np.random.default_rng(5).random(objects)
+            lower, upper = pa.array(centre - 0.001), pa.array(centre + 0.001)
+            return {"lower": lower, "upper": upper, "null_count": none, "nan_count": none}
+        case _:
+            begin = (data.YEAR_2024 + 60 * numbers) * 1_000_000
+            return {"lower": pa.array(begin), "upper": pa.array(begin + 59_999_999), "null_count": none}
+
+
+if __name__ == "__main__":
+    write_metadata(int(sys.argv[1]))
