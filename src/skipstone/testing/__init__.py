@@ -1,0 +1,32 @@
+"""For authors of index types: hold an index against the truth, row by row, under Spark's own semantics.
+
+``assert_represents`` is the one to call: it collects the metadata of small objects, lets the index's filters label
+predicates, and fails if an object that has a matching row would be skipped.  It also says how many were skipped, since
+a test in which nothing is ever skipped proves nothing.
+"""
+
+from skipstone.testing.represents import (
+    InMemoryMetadata,
+    Outcome,
+    assert_merges,
+    assert_monotone,
+    assert_represents,
+    collect,
+    kept_objects,
+)
+from skipstone.testing.strategies import leaf_predicates, physical_type, values_of
+from skipstone.testing.truth import evaluate
+
+__all__ = [
+    "InMemoryMetadata",
+    "Outcome",
+    "assert_merges",
+    "assert_monotone",
+    "assert_represents",
+    "collect",
+    "evaluate",
+    "kept_objects",
+    "leaf_predicates",
+    "physical_type",
+    "values_of",
+]
