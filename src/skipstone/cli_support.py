@@ -1,0 +1,254 @@
+"""What the commands share: a quiet Spark session, the spelling of indexes, and one way to print and to fail."""
+
+from __future__ import annotations
+
+import atexit
+import dataclasses
+import inspect
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from skipstone.errors import DatasetError, SettingError, SkipstoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+    from rich.console import Console
+
+    from skipstone.dataset import Dataset
+
+__all__ = ["Output", "Reading", "console", "dataset_command", "failing_politely", "print_json", "quiet_session"]
+
+_PIPE_WIDTH = 160
+_QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+
+
+class Output(StrEnum):
+    """How a command answers."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Give a console that does not squeeze tables when nobody looks; rich itself honours ``NO_COLOR``."""
+    from rich.console import Console
+
+    made = Console(stderr=stderr)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = _PIPE_WIDTH
+    return made
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document; dataclasses become objects."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=dataclasses.asdict))
+
+
+@contextmanager
+def failing_politely(output: Output) -> Iterator[None]:
+    """Turn Skipstone's and Spark's own errors into one line on stderr, or a JSON document, and exit code 1."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (SkipstoneError, PySparkException) as error:
+        message = str(error).strip() if isinstance(error, SkipstoneError) else _first_lines(str(error))
+        if not isinstance(error, SkipstoneError) and _spark_log.kept():
+            message += f" (Spark's log: {_spark_log.path})"
+        if output is Output.JSON:
+            print_json({"error": message, "type": type(error).__name__})
+        else:
+            typer.echo(f"skipstone: {message}", err=True)
+        raise typer.Exit(1) from error
+
+
+def _first_lines(text: str) -> str:
+    """Give the sentence of a Spark error, without the plan or the stack that follows it."""
+    lines = [line.strip() for line in text.strip().splitlines()]
+    end = next(
+        (i for i, line in enumerate(lines) if i and (not line or line.startswith(("'", "+-", "at ", "==")))), None
+    )
+    return " ".join(lines[:end])
+
+
+class _SparkLog:
+    """The file that Spark's own log goes to; a temporary one is removed at exit unless someone was told to look."""
+
+    path: Path | None = None
+    _temporary = False
+
+    def choose(self, path: Path | None) -> Path:
+        """Name the file, once per process."""
+        if path is not None:
+            self.path = path
+        elif self.path is None:
+            handle, name = tempfile.mkstemp(prefix="skipstone-spark-", suffix=".log")
+            os.close(handle)
+            self.path, self._temporary = Path(name), True
+            atexit.register(self._remove)
+        return self.path  # type: ignore[return-value]
+
+    def kept(self) -> bool:
+        """Keep the file, if there is one."""
+        self._temporary = False
+        return self.path is not None
+
+    def _remove(self) -> None:
+        if self._temporary and self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+
+_spark_log = _SparkLog()
+
+
+def quiet_session(
+    conf: Sequence[str] = (), *, location: str | None = None, hive: bool = False, log: Path | None = None
+) -> SparkSession:
+    """Make (or take) a Spark session with Skipstone whose log does not drown the output.
+
+    Parameters
+    ----------
+    conf
+        Spark settings as ``key=value``; they win over everything here.
+    location
+        The ``spark.skipstone.location`` setting.
+    hive
+        Whether the catalog is Hive's, as in ``spark-sql``: tables of other programs are there.
+    log
+        File for what Spark writes to stderr; a temporary one when not given.
+    """
+    from pyspark.sql import SparkSession
+
+    from skipstone.session import configure
+
+    settings = {**_QUIET, "spark.app.name": "skipstone"}
+    if hive:
+        settings["spark.sql.catalogImplementation"] = "hive"
+    if location is not None:
+        settings["spark.skipstone.location"] = location
+    settings |= pairs(conf, "--conf")
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    if SparkSession.getActiveSession() is not None:
+        return configure(builder).getOrCreate()
+    with _stderr_to(_spark_log.choose(log)):
+        return configure(builder).getOrCreate()
+
+
+@contextmanager
+def _stderr_to(path: Path) -> Iterator[None]:
+    """Let the JVM that is started inside inherit a file in place of this process's stderr."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    try:
+        with path.open("ab") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+
+
+def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
+    """Read repeated ``key=value`` options.
+
+    Raises
+    ------
+    SettingError
+        When one has no ``=``.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator or not key.strip():
+            msg = f"{option} takes key=value, not {text!r}"
+            raise SettingError(msg)
+        found[key.strip()] = value
+    return found
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The options that every command on a dataset has: which one, how to read it, how to answer."""
+
+    table: Annotated[
+        str | None, typer.Option("--table", metavar="NAME", help="A table of the catalog in place of PATH.")
+    ] = None
+    format: Annotated[str, typer.Option("--format", "-f", help="File format, as Spark's reader names it.")] = "parquet"
+    schema: Annotated[
+        str | None, typer.Option("--schema", metavar="DDL", help="Schema, such as 'ts timestamp, db_name string'.")
+    ] = None
+    option: Annotated[
+        list[str] | None, typer.Option("--option", metavar="K=V", help="Reader option; may be repeated.")
+    ] = None
+    location: Annotated[
+        str | None, typer.Option("--location", metavar="FOLDER", help="Where metadata is kept; else beside the data.")
+    ] = None
+    conf: Annotated[list[str] | None, typer.Option("--conf", metavar="K=V", help="Spark setting; may be repeated.")] = (
+        None
+    )
+    spark_log: Annotated[
+        Path | None, typer.Option("--spark-log", metavar="FILE", help="Keep Spark's own log in this file.")
+    ] = None
+    output: Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")] = Output.TEXT
+
+    def dataset(self, path: str | None) -> Dataset:
+        """Start Spark and give the dataset, with the plug-ins loaded that its indexes may need.
+
+        Raises
+        ------
+        DatasetError
+            When neither a path nor a table is given, or both are.
+        """
+        from skipstone import registry
+        from skipstone.dataset import Dataset
+        from skipstone.session import get_setting
+
+        if (path is None) == (self.table is None):
+            msg = "name the dataset by its PATH or by --table NAME, one of the two"
+            raise DatasetError(msg)
+        options = pairs(self.option or (), "--option")
+        hive = self.table is not None
+        spark = quiet_session(self.conf or (), location=self.location, hive=hive, log=self.spark_log)
+        registry.load_plugins(get_setting(spark, "plugins"))
+        if self.table is not None:
+            return Dataset.for_table(spark, self.table)
+        return Dataset.for_path(spark, str(path), format=self.format, schema=self.schema, **options)
+
+
+def dataset_command(app: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of a function whose first parameter is a ``Reading``: its fields become options of the command."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        def command(**arguments: Any) -> None:
+            reading = Reading(**{f.name: arguments.pop(f.name) for f in dataclasses.fields(Reading)})
+            with failing_politely(reading.output):
+                function(reading, **arguments)
+
+        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        hints = get_type_hints(Reading, include_extras=True)
+        shared = [
+            inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name])
+            for f in dataclasses.fields(Reading)
+        ]
+        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own] + shared
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {p.name: p.annotation for p in parameters}
+        command.__doc__ = function.__doc__
+        app.command(function.__name__)(command)
+        return function
+
+    return decorate

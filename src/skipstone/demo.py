@@ -1,0 +1,273 @@
+"""The demo: two small datasets, their indexes, and the same queries with skipping off and on, side by side."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skipstone.demo_data import Scale, account, database, user, write_logs, write_weather
+from skipstone.errors import SkipstoneError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+    from rich.console import Console
+
+    from skipstone.indexing.index import Index
+
+__all__ = ["DatasetResult", "DemoError", "DemoResult", "QueryResult", "print_demo", "run_demo", "write_data"]
+
+
+class DemoError(SkipstoneError):
+    """The demo cannot go on: its folder is in use, or an answer changed with skipping, which must never happen."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """One query of the demo; the predicate is what skipping works on."""
+
+    dataset: str
+    predicate: str
+    select: str = "count(*)"
+    group: str = ""
+
+    @property
+    def sql(self) -> str:
+        """The whole query."""
+        grouped = f" GROUP BY {self.group}" if self.group else ""
+        return f"SELECT {self.select} FROM {self.dataset} WHERE {self.predicate}{grouped}"  # noqa: S608  (our own text)
+
+
+QUERIES = (
+    Query("weather", "lat BETWEEN 8 AND 35 AND lng BETWEEN 68 AND 97", "count(*), max(temp)"),
+    Query("weather", "temp > 48", "ts, city, temp"),
+    Query(
+        "weather",
+        "city LIKE '%pur' AND ts >= '2025-07-01' AND ts < '2025-08-01'",
+        "city, count(*), min(temp), max(temp)",
+        "city",
+    ),
+    Query("weather", "city IN ('Sitapur', 'Ostham') AND feels_like(temp, wind) < -5", "city, ts, temp, wind"),
+    Query("logs", f"account = '{account(200)}'", "status, count(*), max(millis)", "status"),
+    Query("logs", f"user IN ('{user(40, 17)}', '{user(300, 3)}')", "account, user, ts, path"),
+    Query("logs", f"(account = '{account(90)}' AND status >= 500) OR db_name = '{database(700, 1)}'"),
+    Query("logs", "path = '/api/v2/login'", "count(*), max(millis)"),
+)
+EXPLAINED = QUERIES[3]
+
+
+@dataclass(frozen=True)
+class DatasetResult:
+    """What was indexed, and what that cost."""
+
+    name: str
+    objects: int
+    rows: int
+    bytes: int
+    indexes: tuple[str, ...]
+    indexing_seconds: float
+    metadata_bytes: int
+
+
+@dataclass(frozen=True)
+class QueryResult:
+    """One query with skipping off and on; seconds are medians."""
+
+    dataset: str
+    sql: str
+    predicate: str
+    objects_read: int
+    objects_total: int
+    bytes_read: int
+    bytes_total: int
+    seconds_off: float
+    seconds_on: float
+    speedup: float
+    rows: int
+    agree: bool
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """Everything that the demo found out."""
+
+    datasets: tuple[DatasetResult, ...]
+    queries: tuple[QueryResult, ...]
+    explain: str
+    runs: int
+    cores: int
+
+
+def write_data(folder: Path, scale: Scale | None = None) -> None:
+    """Write both datasets into a folder.
+
+    Raises
+    ------
+    DemoError
+        When the folder has files already: the demo overwrites nothing.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        msg = f"{folder} is not an empty folder and the demo overwrites nothing: name a new one, or leave --folder out"
+        raise DemoError(msg)
+    scale = scale or Scale()
+    write_weather(folder / "weather", scale)
+    write_logs(folder / "logs", scale)
+
+
+def run_demo(
+    spark: SparkSession, folder: Path, *, runs: int = 3, say: Callable[[str], object] = lambda _: None
+) -> DemoResult:
+    """Index the datasets that ``write_data`` made, run every query with skipping off and on, and compare.
+
+    Parameters
+    ----------
+    spark
+        A session with Skipstone.
+    folder
+        Where the datasets are.
+    runs
+        How many runs of each kind are timed, after one that is not.
+    say
+        Told what is going on.
+
+    Raises
+    ------
+    DemoError
+        When an answer with skipping differs from the one without.
+    """
+    from skipstone.dataset import Dataset
+
+    spark.udf.register("feels_like", feels_like, "double")
+    handles: dict[str, Dataset] = {}
+    datasets: list[DatasetResult] = []
+    for name, indexes in _indexes().items():
+        say(f"indexing {name}")
+        path = str(folder / name)
+        handles[name] = Dataset.for_path(spark, path)
+        report = handles[name].create_indexes(*indexes)
+        size = sum(f.stat().st_size for f in Path(path).glob("*.parquet"))
+        datasets.append(
+            DatasetResult(
+                name, report.objects, report.rows, size, report.indexes, report.seconds, report.metadata_bytes
+            )
+        )
+        spark.read.parquet(path).createOrReplaceTempView(name)
+    results: list[QueryResult] = []
+    for number, query in enumerate(QUERIES, 1):
+        say(f"query {number} of {len(QUERIES)}, skipping off and on")
+        results.append(_compare(spark, query, runs))
+    explanation = str(handles[EXPLAINED.dataset].explain(spark.sql(EXPLAINED.sql)))
+    return DemoResult(tuple(datasets), tuple(results), explanation, runs, os.cpu_count() or 1)
+
+
+def feels_like(temp: float, wind: float) -> float:
+    """The wind chill in degrees Celsius: any Python function; Spark cannot look into it."""
+    return 13.12 + 0.6215 * temp + (0.3965 * temp - 11.37) * max(wind, 5.0) ** 0.16
+
+
+def _indexes() -> dict[str, tuple[Index, ...]]:
+    """Give each dataset's indexes."""
+    from skipstone import BloomFilterIndex, HybridIndex, MinMaxIndex, ValueListIndex
+
+    return {
+        "weather": (*(MinMaxIndex(c) for c in ("ts", "lat", "lng", "temp")), ValueListIndex("city")),
+        "logs": (
+            BloomFilterIndex("account"),
+            ValueListIndex("db_name"),
+            ValueListIndex("path"),
+            HybridIndex("user", threshold=1_000),
+        ),
+    }
+
+
+def _compare(spark: SparkSession, query: Query, runs: int) -> QueryResult:
+    """Run one query without and with skipping, in turn, and hold the answers against each other."""
+    from skipstone.reporting.stats import skipping_stats
+
+    seconds: dict[bool, list[float]] = {False: [], True: []}
+    expected: list[Any] | None = None
+    before = spark.conf.get("spark.skipstone.enabled", "true")
+    try:
+        with skipping_stats(spark) as stats:
+            for _ in range(runs + 1):
+                for enabled in (False, True):
+                    spark.conf.set("spark.skipstone.enabled", str(enabled).lower())
+                    started = time.perf_counter()
+                    rows = spark.sql(query.sql).collect()
+                    seconds[enabled].append(time.perf_counter() - started)
+                    answer = sorted(rows, key=repr)
+                    expected = answer if expected is None else expected
+                    if answer != expected:
+                        msg = (
+                            f"the answers differ with skipping ({len(answer)} rows) and without ({len(expected)}): "
+                            f"{query.sql}; this is a bug in Skipstone, please report it"
+                        )
+                        raise DemoError(msg)
+            scan = stats[-1]
+    finally:
+        spark.conf.set("spark.skipstone.enabled", before or "true")
+    off, on = (statistics.median(seconds[enabled][1:]) for enabled in (False, True))
+    return QueryResult(
+        dataset=query.dataset,
+        sql=query.sql,
+        predicate=query.predicate,
+        objects_read=scan.objects.kept,
+        objects_total=scan.objects.total,
+        bytes_read=scan.bytes_total - scan.bytes_skipped,
+        bytes_total=scan.bytes_total,
+        seconds_off=off,
+        seconds_on=on,
+        speedup=off / on,
+        rows=len(expected or ()),
+        agree=True,
+    )
+
+
+def print_demo(console: Console, result: DemoResult) -> None:
+    """Print the demo's outcome for people."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    for data in result.datasets:
+        console.print(
+            f"[bold]{data.name}[/]: {data.objects:,} Parquet objects, {data.rows:,} rows, {_megabytes(data.bytes)}; "
+            f"indexed in {data.indexing_seconds:.1f} s, {data.metadata_bytes / 1e3:,.0f} kB of metadata",
+            highlight=False,
+        )
+        console.print(f"  {', '.join(data.indexes)}", style="dim", markup=False, highlight=False)
+    table = Table(
+        title="\nThe same queries with skipping off and on",
+        title_justify="left",
+        title_style="bold",
+        caption=(
+            f"Times: median of {result.runs} runs after one more; local files, {result.cores} cores.\n"
+            "Bytes: size of the objects that are opened (of those Spark reads the columns it needs)."
+        ),
+        caption_justify="left",
+    )
+    table.add_column("WHERE", ratio=1, overflow="fold")
+    for heading in ("objects read", "bytes read", "off", "on", "speed-up", "same answer"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for q in result.queries:
+        table.add_row(
+            escape(q.predicate),
+            f"{q.objects_read:,} of {q.objects_total:,}",
+            f"{_megabytes(q.bytes_read)} of {_megabytes(q.bytes_total)}",
+            f"{q.seconds_off:.2f} s",
+            f"{q.seconds_on:.2f} s",
+            f"{q.speedup:.1f}x",
+            "✓",
+        )
+    console.print(table)
+    console.print(f"\n[bold]explain[/] of: {escape(EXPLAINED.predicate)}\n", highlight=False)
+    console.print(result.explain, markup=False, highlight=False, soft_wrap=True)
+
+
+def _megabytes(size: int) -> str:
+    """Spell a size."""
+    return f"{size / 1e6:,.1f} MB"
