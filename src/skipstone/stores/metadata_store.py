@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -135,8 +135,11 @@ class MetadataStore(ABC):
         """Give the newest snapshot of the dataset rooted at ``root``, or ``None``.  Cheap when warm."""
 
     @abstractmethod
-    def objects(self, snapshot: Snapshot) -> pa.Table:
-        """Give the snapshot's objects, in row order: the columns of ``Change.added`` before the index fields."""
+    def objects(self, snapshot: Snapshot, columns: Sequence[str] | None = None) -> pa.Table:
+        """Give the snapshot's objects, in row order: the columns of ``Change.added`` before the index fields.
+
+        ``columns`` chooses some of them: paths are most of the bytes, and a planner needs none.
+        """
 
     @abstractmethod
     def coverage(self, snapshot: Snapshot, index: IndexRecord) -> npt.NDArray[np.bool_]:
@@ -151,8 +154,11 @@ class MetadataStore(ABC):
         """Give the stored bytes per index id; the key ``""`` has what belongs to no index."""
 
     @abstractmethod
-    def commit(self, root: str, base: Snapshot | None, change: Change) -> Snapshot:
+    def commit(self, root: str, base: Snapshot | None, change: Change, *, replace: bool = False) -> Snapshot:
         """Make ``change`` the state after ``base`` (``None``: the first), all or nothing.
+
+        With ``replace`` the change is all there is afterwards, whatever was there before, readable or not (``base`` is
+        not looked at): so is damaged metadata made again, without a moment in which there is none.
 
         Raises
         ------

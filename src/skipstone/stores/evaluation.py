@@ -1,0 +1,185 @@
+"""Evaluating a clause over a snapshot: all columns at once when they fit, else part by part where they are.
+
+Unknown keeps, everywhere: a null in a clause's answer, an object whose metadata is spread over several parts when
+parts are evaluated one by one, an answer of the wrong length.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from skipstone.errors import MetadataStoreError
+from skipstone.stores.merge import NOWHERE
+from skipstone.stores.metadata_store import Evaluation, field_column
+from skipstone.stores.snapshot_reader import Meter, field_type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from skipstone.indexing.index import Index
+    from skipstone.querying.clause import Clause
+    from skipstone.stores.metadata_store import IndexRecord
+    from skipstone.stores.parts import PartFile
+    from skipstone.stores.snapshot_reader import SnapshotReader
+
+__all__ = ["BatchMetadata", "DriverPartEvaluator", "PartEvaluator", "evaluate", "might_match"]
+
+_ROW_COUNT = "row_count"
+
+
+@dataclass(frozen=True)
+class FieldSource:
+    """Where a field of an index is found in a part, and its type: what an executor needs to know of an index."""
+
+    column: str
+    type: pa.DataType
+
+
+class PartEvaluator(Protocol):
+    """Evaluates a clause row by row over parts that are too large to be held in the driver's memory."""
+
+    by_spark: bool
+
+    def __call__(
+        self, parts: Sequence[PartFile], clause: Clause, fields: Mapping[tuple[str, str], FieldSource]
+    ) -> list[npt.NDArray[np.bool_]]:
+        """Say for each row of each part whether the clause keeps it, given columns by (index name, field)."""
+        ...
+
+
+class BatchMetadata:
+    """The metadata of some rows of one part, as clauses see it; a field that the part lacks is null."""
+
+    def __init__(self, rows: pa.RecordBatch | pa.Table, fields: Mapping[tuple[str, str], FieldSource]) -> None:
+        self._rows = rows
+        self._names = set(rows.schema.names)
+        self._fields = fields
+
+    def __len__(self) -> int:
+        return self._rows.num_rows
+
+    def field(self, index: Index, name: str) -> pa.Array:
+        source = self._fields.get((index.name, name))
+        if source is None or source.column not in self._names:
+            return pa.nulls(len(self), pa.null() if source is None else source.type)
+        return self._column(source.column, source.type)
+
+    @property
+    def row_count(self) -> pa.Array:
+        return self._column(_ROW_COUNT, pa.int64())
+
+    def _column(self, name: str, kind: pa.DataType) -> pa.Array:
+        column = self._rows.column(name)
+        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        if isinstance(whole, pa.ChunkedArray):
+            whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], kind)
+        return whole if whole.type == kind else whole.cast(kind)
+
+
+class _SnapshotMetadata:
+    """The metadata of a whole snapshot, as clauses see it."""
+
+    def __init__(self, reader: SnapshotReader, records: Mapping[tuple[str, str], IndexRecord], meter: Meter) -> None:
+        self._reader = reader
+        self._records = records
+        self._meter = meter
+        self._loaded: dict[tuple[str, str], pa.Array] = {}
+
+    def load(self, wanted: Sequence[tuple[IndexRecord, str]]) -> None:
+        self._loaded = self._reader.fields(wanted, self._meter)
+
+    def __len__(self) -> int:
+        return len(self._reader)
+
+    def field(self, index: Index, name: str) -> pa.Array:
+        record = self._records.get((index.name, index.type_name))
+        if record is None:
+            return pa.nulls(len(self))
+        known = self._loaded.get((record.id, name))
+        return self._reader.fields([(record, name)], self._meter)[record.id, name] if known is None else known
+
+    @property
+    def row_count(self) -> pa.Array:
+        return self._reader.row_count(self._meter)
+
+
+class DriverPartEvaluator:
+    """Evaluates row group by row group in the driver: slow, but in little memory and without Spark."""
+
+    by_spark = False
+
+    def __call__(
+        self, parts: Sequence[PartFile], clause: Clause, fields: Mapping[tuple[str, str], FieldSource]
+    ) -> list[npt.NDArray[np.bool_]]:
+        wanted = [_ROW_COUNT, *(source.column for source in fields.values())]
+        answers = []
+        for part in parts:
+            columns = [name for name in dict.fromkeys(wanted) if name in part.column_names()]
+            groups = range(len(part.row_group_rows()))
+            tables = (part.read(columns, [group])[0] for group in groups)
+            kept = [might_match(clause, BatchMetadata(table, fields)) for table in tables]
+            answers.append(np.concatenate(kept) if kept else np.zeros(0, np.bool_))
+        return answers
+
+
+def might_match(clause: Clause, metadata: Any) -> npt.NDArray[np.bool_]:
+    """Run a clause; null and nonsense keep."""
+    answer = clause.might_match(metadata)
+    if isinstance(answer, pa.ChunkedArray):
+        answer = pa.concat_arrays(answer.chunks) if answer.num_chunks else pa.array([], answer.type)
+    if isinstance(answer, pa.Scalar):  # a clause that does not depend on the object
+        answer = pa.repeat(answer, len(metadata))
+    if len(answer) != len(metadata) or not (pa.types.is_boolean(answer.type) or pa.types.is_null(answer.type)):
+        msg = f"{type(clause).__name__} gave {len(answer)} values of type {answer.type} for {len(metadata)} objects"
+        raise MetadataStoreError(msg)
+    if pa.types.is_null(answer.type):
+        return np.ones(len(metadata), np.bool_)
+    return answer.fill_null(True).to_numpy(zero_copy_only=False)
+
+
+def evaluate(reader: SnapshotReader, clause: Clause, bound: int, evaluator: PartEvaluator) -> Evaluation:
+    """Evaluate a clause for every object of a snapshot, in memory when its columns take at most ``bound`` bytes."""
+    records = {(record.name, record.type_name): record for record in reader.manifest.indexes}
+    wanted = [
+        (record, name)
+        for index, name in dict.fromkeys(clause.requires)
+        if (record := records.get((index.name, index.type_name))) is not None
+    ]
+    meter = Meter()
+    if not len(reader):
+        return Evaluation(np.zeros(0, np.bool_), 0)
+    if reader.arrow_bytes(wanted) > bound:
+        return _by_parts(reader, clause, wanted, evaluator)
+    metadata = _SnapshotMetadata(reader, records, meter)
+    metadata.load(wanted)
+    return Evaluation(might_match(clause, metadata), meter.bytes)
+
+
+def _by_parts(
+    reader: SnapshotReader, clause: Clause, wanted: Sequence[tuple[IndexRecord, str]], evaluator: PartEvaluator
+) -> Evaluation:
+    """Evaluate where the columns are, and use an answer only where one row has all that is known of the object."""
+    meter = Meter()
+    fields = {(r.name, name): FieldSource(field_column(r.id, name), field_type(r, name)) for r, name in wanted}
+    answers = evaluator(reader.parts, clause, fields)
+    if [len(answer) for answer in answers] != [part.record.rows for part in reader.parts]:
+        msg = "the metadata changed while it was evaluated"
+        raise MetadataStoreError(msg)
+    columns = [_ROW_COUNT, *(source.column for source in fields.values())]
+    size = sum(count for part in reader.parts for _, count in part.chunks(columns))
+    if reader.is_plain:
+        return Evaluation(answers[0], size, by_spark=evaluator.by_spark)
+    sources = [reader.sources(record_id, meter) for record_id in dict.fromkeys(record.id for record, _ in wanted)]
+    rows = sources[0] if sources else reader.merge(meter).newest
+    decided = rows != NOWHERE
+    for other in sources[1:]:
+        decided &= rows == other
+    kept = np.ones(len(reader), np.bool_)
+    kept[decided] = np.concatenate(answers)[rows[decided]]
+    return Evaluation(kept, size + meter.bytes, by_spark=evaluator.by_spark)

@@ -1,0 +1,66 @@
+"""Where a dataset's metadata lies: folder and file names of the Parquet store (docs/format.md, "Layout")."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+__all__ = [
+    "HIDDEN_FOLDER",
+    "MANIFESTS",
+    "PARTS",
+    "dataset_folder",
+    "is_part_name",
+    "manifest_name",
+    "manifest_version",
+    "normal_root",
+]
+
+HIDDEN_FOLDER = "_skipstone"
+MANIFESTS = "manifests"
+PARTS = "parts"
+
+_MANIFEST = re.compile(r"([0-9]{20})\.json")
+_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}\.part")
+_FILE_SCHEME = re.compile(r"file:/+")
+
+
+def normal_root(root: str) -> str:
+    """Spell one folder in one way: ``file:///x/`` is ``file:/x``.
+
+    >>> normal_root("file:///data/logs/"), normal_root("s3a://lake/logs/")
+    ('file:/data/logs', 's3a://lake/logs')
+    """
+    spelled = _FILE_SCHEME.sub("file:/", root, count=1) if root.startswith("file:") else root
+    return spelled.rstrip("/") or "/"
+
+
+def dataset_folder(root: str, location: str | None = None) -> str:
+    """Name the folder of a dataset's metadata: beside the data, or under a base folder by a stable name.
+
+    >>> dataset_folder("s3a://lake/logs")
+    's3a://lake/logs/_skipstone'
+    >>> dataset_folder("s3a://lake/logs", "hdfs://meta/skipstone")
+    'hdfs://meta/skipstone/logs-86679e33fd5085780627a2ab'
+    """
+    root = normal_root(root)
+    if location is None:
+        return f"{root}/{HIDDEN_FOLDER}"
+    tail = re.sub(r"[^A-Za-z0-9]+", "-", root.rsplit("/", 1)[-1]).strip("-")[:40] or "dataset"
+    return f"{location.rstrip('/')}/{tail}-{hashlib.sha256(root.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}"
+
+
+def manifest_name(version: int) -> str:
+    """Name a version's manifest; names sort as versions do."""
+    return f"{version:020d}.json"
+
+
+def manifest_version(name: str) -> int | None:
+    """Read the version from a manifest's name; ``None`` for any other file."""
+    found = _MANIFEST.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def is_part_name(name: object) -> bool:
+    """Say whether a name is a plain part name: no folder, no ``..``, nothing that leads elsewhere."""
+    return isinstance(name, str) and _PART.fullmatch(name) is not None

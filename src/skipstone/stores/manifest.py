@@ -1,0 +1,241 @@
+"""Manifests: one small JSON file per version that says which indexes a dataset has and which parts hold them.
+
+A manifest is data from outside.  Everything in it is checked before use: its own checksum, names that could lead out
+of the folder, sizes and counts.  Nothing is imported, unpickled or run because a manifest says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from skipstone.errors import MetadataCorruptError, MetadataTooNewError
+from skipstone.stores.layout import is_part_name
+from skipstone.stores.metadata_store import ColumnRecord, IndexRecord, ReadProfile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["FORMAT_VERSION", "MAX_MANIFEST_BYTES", "Manifest", "PartRecord", "RetiredPart", "is_plain_name"]
+
+FORMAT_VERSION = 1
+MAX_MANIFEST_BYTES = 256 << 20
+_MAX_FILE_BYTES = 1 << 50
+_MAX_ROWS = 1 << 31
+_MAX_PARTS = 10_000
+_CHECKSUM = re.compile(rb',"checksum":"([0-9a-f]{64})"\}\n')
+_CHECKSUM_BYTES = len(',"checksum":""}\n') + 64
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,120}")
+_REPAIR = "queries read everything until `refresh()` makes it again (or `drop_indexes()` and `create_indexes(...)` do)"
+
+
+@dataclass(frozen=True, slots=True)
+class PartRecord:
+    """What the manifest keeps of one part.
+
+    ``footer_length`` and ``footer_sha256`` cover the end of the file from the column checksums on; ``rows`` counts all
+    rows, ``removed`` those that only say that an object is gone; ``indexes`` maps each index id in the part to its
+    stored (compressed) and Arrow (in-memory) bytes.
+    """
+
+    file: str
+    length: int
+    footer_length: int
+    footer_sha256: str
+    rows: int
+    removed: int
+    sequence: int
+    indexes: Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class RetiredPart:
+    """A part that no index needs any more, kept for readers of older versions until ``since`` (ms) is an hour ago."""
+
+    file: str
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One version of a dataset's metadata; parts are in ascending sequence."""
+
+    version: int
+    root: str
+    writer: str
+    writer_id: str
+    created: str
+    object_count: int
+    indexes: tuple[IndexRecord, ...]
+    parts: tuple[PartRecord, ...]
+    retired: tuple[RetiredPart, ...] = ()
+    format_version: int = field(default=FORMAT_VERSION)
+
+    def encode(self) -> bytes:
+        """Write the manifest, its checksum last: SHA-256 of every byte before ``,"checksum"``."""
+        text = json.dumps(dataclasses.asdict(self), separators=(",", ":"), allow_nan=True)
+        body = text[:-1].encode("ascii")
+        return body + b',"checksum":"' + hashlib.sha256(body).hexdigest().encode("ascii") + b'"}\n'
+
+    @classmethod
+    def decode(cls, data: bytes, path: str, version: int) -> Manifest:
+        """Read a manifest and check all of it.
+
+        Raises
+        ------
+        MetadataTooNewError
+            When a later format wrote it.
+        MetadataCorruptError
+            When anything in it is not as written, or makes no sense.
+        """
+        try:
+            content = json.loads(data)
+            found = content["format_version"]
+        except (ValueError, RecursionError, TypeError, KeyError, IndexError) as error:
+            raise _corrupt(path, f"it is not a manifest ({type(error).__name__}: {str(error)[:200]})") from error
+        if isinstance(found, int) and found > FORMAT_VERSION:
+            msg = (
+                f"the metadata {path} has format {found}; this Skipstone reads up to {FORMAT_VERSION}: "
+                "`pip install --upgrade skipstone`, or drop the indexes and create them again"
+            )
+            raise MetadataTooNewError(msg)
+        ending = _CHECKSUM.fullmatch(data[-_CHECKSUM_BYTES:])
+        if ending is None or hashlib.sha256(data[:-_CHECKSUM_BYTES]).hexdigest().encode("ascii") != ending[1]:
+            raise _corrupt(path, "its checksum does not fit its content")
+        try:
+            manifest = _manifest(content)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise _corrupt(path, f"{type(error).__name__}: {str(error)[:200]}") from error
+        if manifest.version != version:
+            raise _corrupt(path, f"it says that it is version {manifest.version}")
+        return manifest
+
+    @property
+    def index_ids(self) -> frozenset[str]:
+        """The ids of the indexes that this version has."""
+        return frozenset(record.id for record in self.indexes)
+
+
+def is_plain_name(name: object) -> bool:
+    """Say whether an index id or field name can name a column: letters, digits, ``_`` and ``-`` only."""
+    return isinstance(name, str) and _PLAIN_NAME.fullmatch(name) is not None
+
+
+def _corrupt(path: str, what: str) -> MetadataCorruptError:
+    return MetadataCorruptError(f"the manifest {path} is damaged: {what}; {_REPAIR}")
+
+
+def _manifest(content: Mapping[str, Any]) -> Manifest:
+    """Build the typed manifest; unknown keys of a later release of this format are left out."""
+    if content["format_version"] != FORMAT_VERSION:
+        _refuse(f"format {content['format_version']!r}")
+    parts = tuple(map(_part, _list(content["parts"], _MAX_PARTS)))
+    if [part.sequence for part in parts] != sorted({part.sequence for part in parts}):
+        _refuse("parts out of sequence")
+    if len({part.file for part in parts}) != len(parts):
+        _refuse("a part is listed twice")
+    indexes = tuple(map(_index, _list(content["indexes"], 1_000_000)))
+    if len({record.id for record in indexes}) != len(indexes) or len({r.name for r in indexes}) != len(indexes):
+        _refuse("an index is listed twice")
+    rows = sum(part.rows for part in parts)
+    return Manifest(
+        version=_number(content["version"], _MAX_FILE_BYTES),
+        root=_text(content["root"]),
+        writer=_text(content["writer"]),
+        writer_id=_text(content["writer_id"]),
+        created=_text(content["created"]),
+        object_count=_number(content["object_count"], rows),
+        indexes=indexes,
+        parts=parts,
+        retired=tuple(
+            RetiredPart(_part_name(item["file"]), _number(item["since"], 1 << 62))
+            for item in _list(content["retired"], 1_000_000)
+        ),
+    )
+
+
+def _part(item: Mapping[str, Any]) -> PartRecord:
+    length = _number(item["length"], _MAX_FILE_BYTES)
+    rows = _number(item["rows"], _MAX_ROWS)
+    indexes = {}
+    for index_id, sizes in item["indexes"].items():
+        if not is_plain_name(index_id):
+            _refuse(f"index id {index_id!r}")
+        stored, in_memory = sizes
+        indexes[index_id] = (_number(stored, length), _number(in_memory, _MAX_FILE_BYTES))
+    digest = _text(item["footer_sha256"])
+    if not re.fullmatch(r"[0-9a-f]{64}", digest):
+        _refuse(f"footer hash {digest[:80]!r}")
+    return PartRecord(
+        file=_part_name(item["file"]),
+        length=length,
+        footer_length=_number(item["footer_length"], min(length, 1 << 31)),
+        footer_sha256=digest,
+        rows=rows,
+        removed=_number(item["removed"], rows),
+        sequence=_number(item["sequence"], _MAX_FILE_BYTES),
+        indexes=indexes,
+    )
+
+
+def _index(item: Mapping[str, Any]) -> IndexRecord:
+    if not is_plain_name(item["id"]):
+        _refuse(f"index id {item['id']!r}")
+    fields = {name: _text(kind) for name, kind in item["fields"].items()}
+    if not all(map(is_plain_name, fields)):
+        _refuse("a field name")
+    profile = item["profile"]
+    key = item.get("key")
+    return IndexRecord(
+        id=item["id"],
+        name=_text(item["name"]),
+        type_name=_text(item["type_name"]),
+        options=dict(item["options"].items()),
+        columns=tuple(
+            ColumnRecord(_text(column["name"]), _text(column["type"]), partition=column["partition"] is True)
+            for column in _list(item["columns"], 100_000)
+        ),
+        profile=ReadProfile(
+            _text(profile["format"]), _texts(profile["options"]), _texts(profile["settings"]), _text(profile["schema"])
+        ),
+        fields=fields,
+        key=None if key is None else _text(key),
+        created=_text(item.get("created", "")),
+        refreshed=_text(item.get("refreshed", "")),
+    )
+
+
+def _refuse(what: str) -> None:
+    raise ValueError(what)
+
+
+def _number(value: object, most: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+        _refuse(f"{str(value)[:40]} where a number from 0 to {most} belongs")
+    return value  # type: ignore[return-value]
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        _refuse(f"{str(value)[:40]} where a text belongs")
+    return value  # type: ignore[return-value]
+
+
+def _texts(value: Mapping[str, Any]) -> dict[str, str]:
+    return {key: _text(text) for key, text in value.items()}
+
+
+def _list(value: object, most: int) -> list[Any]:
+    if not isinstance(value, list) or len(value) > most:
+        _refuse("something else where a list belongs, or too long a list")
+    return value  # type: ignore[return-value]
+
+
+def _part_name(value: object) -> str:
+    if not is_part_name(value):
+        _refuse(f"{str(value)[:80]!r} is not the name of a part")
+    return value  # type: ignore[return-value]

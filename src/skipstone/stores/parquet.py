@@ -1,0 +1,238 @@
+"""The Parquet metadata store: immutable parts and a versioned manifest per dataset (docs/format.md).
+
+Readers take the newest manifest and see that version whole.  Writers put their part first and then create the next
+manifest; only one of several can, the others get ``CommitConflictError``.  A writer that dies in between leaves a part
+that no manifest names, which a later commit deletes.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from skipstone.errors import CommitConflictError, MetadataStoreError
+from skipstone.stores.cache import ByteCache
+from skipstone.stores.evaluation import DriverPartEvaluator, evaluate
+from skipstone.stores.filesystem import FileSystem, file_system_for, scheme_of
+from skipstone.stores.layout import PARTS, dataset_folder, normal_root
+from skipstone.stores.manifest_folder import ABSENCES, ManifestFolder
+from skipstone.stores.metadata_store import Change, Evaluation, IndexRecord, MetadataStore, Snapshot
+from skipstone.stores.parts import IDENTITY, PartFile
+from skipstone.stores.snapshot_reader import Meter, SnapshotReader
+from skipstone.stores.writer import Committer, clean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from skipstone.querying.clause import Clause
+    from skipstone.stores.evaluation import PartEvaluator
+    from skipstone.stores.filesystem import FileEntry
+    from skipstone.stores.manifest import Manifest
+
+__all__ = ["ParquetStore"]
+
+_log = logging.getLogger(__name__)
+_OBJECT_COLUMNS = tuple(name for name in IDENTITY.names if name != "removed")
+_SNAPSHOTS_KEPT = 256
+_WITH_FOLDERS = ("file", "hdfs", "viewfs", "webhdfs")
+
+
+class ParquetStore(MetadataStore):
+    """Keeps metadata in Parquet files on any file system.
+
+    Parameters
+    ----------
+    file_systems
+        Gives the file system of a path, such as ``lambda path: file_system_for(path, spark)``; by default local disks.
+    location
+        Base folder for the metadata of all datasets; beside the data when not given.
+    cache_bytes
+        How much the driver may remember, and up to which size columns are evaluated in its memory.
+    absent_seconds
+        How long "this folder has no metadata" is believed; commits of this process are seen at once.
+    part_evaluator
+        Evaluates clauses whose columns exceed ``cache_bytes``: the engine gives one that runs on Spark.
+    max_parts
+        A commit that would leave more parts than this compacts them into one.
+    """
+
+    def __init__(
+        self,
+        file_systems: Callable[[str], FileSystem] = file_system_for,
+        location: str | None = None,
+        *,
+        cache_bytes: int = 1 << 30,
+        absent_seconds: float = 30.0,
+        part_evaluator: PartEvaluator | None = None,
+        max_parts: int = 8,
+    ) -> None:
+        self._file_systems = file_systems
+        self._location = None if location is None else file_systems(location).qualify(location)
+        self._cache = ByteCache(cache_bytes)
+        self._absent_seconds = absent_seconds
+        self._part_evaluator = part_evaluator or DriverPartEvaluator()
+        self._max_parts = max_parts
+        self._lock = threading.Lock()
+        self._warned: set[str] = set()
+        self._newest: dict[str, tuple[FileEntry, Snapshot]] = {}
+        self._manifests: OrderedDict[str, Manifest] = OrderedDict()
+
+    def folder(self, root: str) -> str:
+        """Name the folder that holds (or would hold) a dataset's metadata."""
+        return dataset_folder(root, self._location)
+
+    def latest(self, root: str) -> Snapshot | None:
+        folder = self.folder(root)
+        now = time.monotonic()
+        if ABSENCES.is_known(folder, now, self._absent_seconds):
+            return None
+        generation = ABSENCES.generation(folder)
+        found = self._look(root, folder)
+        if found is None:
+            ABSENCES.remember(folder, now, generation)
+        return found
+
+    def objects(self, snapshot: Snapshot, columns: Sequence[str] | None = None) -> pa.Table:
+        return self._reader(snapshot).identity(_OBJECT_COLUMNS if columns is None else columns, Meter())
+
+    def coverage(self, snapshot: Snapshot, index: IndexRecord) -> npt.NDArray[np.bool_]:
+        return self._reader(snapshot).coverage(index.id, Meter())
+
+    def evaluate(self, snapshot: Snapshot, clause: Clause) -> Evaluation:
+        return evaluate(self._reader(snapshot), clause, self._cache.bound, self._part_evaluator)
+
+    def size(self, snapshot: Snapshot) -> Mapping[str, int]:
+        parts = self._manifest(snapshot).parts
+        ids = [record.id for record in snapshot.indexes]
+        sizes = {i: sum(part.indexes[i][0] for part in parts if i in part.indexes) for i in ids}
+        return {**sizes, "": sum(part.length for part in parts) - sum(sizes.values())}
+
+    def commit(self, root: str, base: Snapshot | None, change: Change, *, replace: bool = False) -> Snapshot:
+        folder = self.folder(root)
+        file_system = self._file_systems(folder)
+        self._check_location(file_system)
+        self._warn_once(file_system, folder)
+        committer = Committer(file_system, folder, normal_root(root), self._cache, self._max_parts)
+        previous = None if base is None or replace else self._base(base)
+        manifest = committer.commit(previous, change, replace=replace)
+        ABSENCES.forget(folder)
+        snapshot = self._remember(root, folder, manifest)
+        clean(file_system, folder, manifest)
+        return snapshot
+
+    def clean(self, root: str) -> int:
+        """Delete what no version needs any more (a commit does so too); says how many files went."""
+        folder = self.folder(root)
+        snapshot = self._look(root, folder)
+        return 0 if snapshot is None else clean(self._file_systems(folder), folder, self._manifest(snapshot))
+
+    def drop(self, root: str) -> None:
+        folder = self.folder(root)
+        try:
+            self._file_systems(folder).delete(folder, recursive=True)
+        except OSError as error:
+            msg = f"the metadata in {folder} could not be deleted: {error}"
+            raise MetadataStoreError(msg) from error
+        finally:
+            ABSENCES.forget(folder)
+            with self._lock:
+                self._newest.pop(folder, None)
+
+    def atomic_commits(self, root: str) -> bool:
+        """Say whether several processes may write a dataset's metadata at once."""
+        folder = self.folder(root)
+        return self._file_systems(folder).atomic_commits(folder)
+
+    def _look(self, root: str, folder: str) -> Snapshot | None:
+        """Find the newest version; the manifest is read only when it is not the one known."""
+        manifests = ManifestFolder(self._file_systems(folder), folder)
+        for _ in range(5):  # a manifest may be deleted between being listed and being read
+            versions = manifests.versions()
+            if not versions:
+                return None
+            version = max(versions)
+            entry = versions[version]
+            known = self._newest.get(folder)
+            if known is not None and known[0] == entry:
+                return known[1]
+            manifest = manifests.read(version, entry)
+            if manifest is not None:
+                snapshot = self._remember(root, folder, manifest)
+                with self._lock:
+                    self._newest[folder] = (entry, snapshot)
+                return snapshot
+        msg = f"the metadata in {folder} changes faster than it can be read"
+        raise MetadataStoreError(msg)
+
+    def _remember(self, root: str, folder: str, manifest: Manifest) -> Snapshot:
+        """Make the snapshot of a manifest and keep the manifest for it."""
+        snapshot = Snapshot(
+            id=f"{folder}@{manifest.version}@{manifest.writer_id}",
+            root=root,
+            location=folder,
+            version=manifest.version,
+            indexes=manifest.indexes,
+            object_count=manifest.object_count,
+        )
+        with self._lock:
+            self._manifests[snapshot.id] = manifest
+            self._manifests.move_to_end(snapshot.id)
+            while len(self._manifests) > _SNAPSHOTS_KEPT:
+                self._manifests.popitem(last=False)
+        return snapshot
+
+    def _manifest(self, snapshot: Snapshot) -> Manifest:
+        """Give a snapshot's manifest, read again if it was forgotten."""
+        known = self._manifests.get(snapshot.id)
+        if known is not None:
+            return known
+        manifests = ManifestFolder(self._file_systems(snapshot.location), snapshot.location)
+        entry = manifests.versions().get(snapshot.version)
+        manifest = None if entry is None else manifests.read(snapshot.version, entry)
+        if manifest is None or self._remember(snapshot.root, snapshot.location, manifest).id != snapshot.id:
+            msg = f"version {snapshot.version} of the metadata in {snapshot.location} is gone; ask for the latest"
+            raise MetadataStoreError(msg)
+        return manifest
+
+    def _base(self, snapshot: Snapshot) -> Manifest:
+        try:
+            return self._manifest(snapshot)
+        except MetadataStoreError as error:
+            msg = f"the metadata that this call began with is gone; nothing of it was kept: try again ({error})"
+            raise CommitConflictError(msg) from error
+
+    def _reader(self, snapshot: Snapshot) -> SnapshotReader:
+        manifest = self._manifest(snapshot)
+        file_system = self._file_systems(snapshot.location)
+        folder = f"{snapshot.location}/{PARTS}"
+        parts = [PartFile(file_system, folder, record, self._cache) for record in manifest.parts]
+        return SnapshotReader(manifest, parts, self._cache)
+
+    def _warn_once(self, file_system: FileSystem, folder: str) -> None:
+        """Say that a file system cannot tell two writers apart, the first time this store writes to it."""
+        scheme = scheme_of(folder)
+        if scheme not in self._warned and not file_system.atomic_commits(folder):
+            self._warned.add(scheme)
+            _log.warning("%s: this file system has no atomic create; let one process at a time write metadata", folder)
+
+    def _check_location(self, file_system: FileSystem) -> None:
+        """Refuse to write to a base folder that is not there: more likely a slip of the pen than a wish."""
+        location = self._location
+        if location is None or scheme_of(location) not in _WITH_FOLDERS:
+            return
+        try:
+            there = file_system.exists(location)
+        except OSError as error:
+            msg = f"the folder {location} that spark.skipstone.location names cannot be reached: {error}"
+            raise MetadataStoreError(msg) from error
+        if not there:
+            msg = f"the folder {location} does not exist: create it, or correct the setting spark.skipstone.location"
+            raise MetadataStoreError(msg)

@@ -1,0 +1,241 @@
+"""Reading one snapshot: its parts' columns, merged into one row per live object, through the driver's cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from skipstone.errors import MetadataCorruptError
+from skipstone.stores.arrow_types import parse_type
+from skipstone.stores.merge import NOWHERE, Merge, PartRows, gather, merge_parts
+from skipstone.stores.metadata_store import IndexRecord, field_column
+from skipstone.stores.parts import IDENTITY, PartFile, presence_column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from skipstone.stores.cache import ByteCache
+    from skipstone.stores.manifest import Manifest
+
+__all__ = ["Meter", "SnapshotReader", "field_type"]
+
+_STATE = ("digest", "length", "modified", "etag", "trusted", "removed")
+_ROW_COUNT = "row_count"
+
+
+@dataclass
+class Meter:
+    """Adds up the bytes that one call reads."""
+
+    bytes: int = 0
+
+
+class SnapshotReader:
+    """The merged view of one manifest's parts.
+
+    Parameters
+    ----------
+    manifest
+        What the snapshot consists of.
+    parts
+        Its parts, in ascending sequence.
+    cache
+        Keeps columns of parts (by part), merged columns and the merge itself (by the sequence of parts).
+    """
+
+    def __init__(self, manifest: Manifest, parts: Sequence[PartFile], cache: ByteCache) -> None:
+        self.manifest = manifest
+        self.parts = parts
+        self._key = tuple((part.path, part.record.footer_sha256) for part in parts)
+        self._cache = cache
+
+    def __len__(self) -> int:
+        return self.manifest.object_count
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the rows of the only part are the objects: nothing to merge."""
+        return len(self.parts) == 1 and self.parts[0].record.removed == 0
+
+    def merge(self, meter: Meter) -> Merge:
+        """Give where each live object's rows are."""
+        known: Merge = self._cache.get_or_load(("merge", self._key), lambda: self._merge(meter))
+        if len(known) != len(self):
+            folder = self.parts[0].path.rsplit("/", 1)[0] if self.parts else ""
+            msg = (
+                f"the parts in {folder} hold {len(known)} objects instead of {len(self)}: "
+                "drop the indexes and create them again (queries read everything until then)"
+            )
+            raise MetadataCorruptError(msg)
+        return known
+
+    def count_objects(self, meter: Meter) -> int:
+        """Count the live objects: what a manifest must say of these parts."""
+        return len(self._cache.get_or_load(("merge", self._key), lambda: self._merge(meter)))
+
+    def _merge(self, meter: Meter) -> tuple[Merge, int]:
+        merged = merge_parts([self._rows_of(part, meter) for part in self.parts])
+        return merged, merged.nbytes
+
+    def identity(self, names: Sequence[str], meter: Meter) -> pa.Table:
+        """Read identity columns in row order; not cached, since a planner asks once per snapshot."""
+        columns = {}
+        if not self.parts:
+            columns = {name: pa.array([], IDENTITY.field(name).type) for name in names}
+        elif self.is_plain:
+            table = self._read(self.parts[0], names, meter)
+            columns = {name: _whole(table.column(name)) for name in names}
+        else:
+            merged = self.merge(meter)
+            tables = [self._read(part, [name for name in names if name != _ROW_COUNT], meter) for part in self.parts]
+            for name in names:
+                if name == _ROW_COUNT:
+                    columns[name] = self.row_count(meter)
+                else:
+                    kind = IDENTITY.field(name).type
+                    columns[name] = gather(
+                        merged.offsets,
+                        merged.newest,
+                        kind,
+                        lambda n, name=name: tables[n].column(name),  # type: ignore[misc]
+                    )
+        return pa.table(columns)
+
+    def row_count(self, meter: Meter) -> pa.Array:
+        """Give the number of rows of each object, null where it is not known."""
+        if not self.parts:
+            return pa.array([], pa.int64())
+        if self.is_plain:
+            return self._part_columns(0, [_ROW_COUNT], meter)[_ROW_COUNT]
+        key = ("merged", self._key, _ROW_COUNT)
+        known = self._cache.get(key)
+        if known is None:
+            merged = self.merge(meter)
+            known = gather(
+                merged.offsets,
+                self.row_count_sources(meter),
+                pa.int64(),
+                lambda n: self._part_columns(n, [_ROW_COUNT], meter)[_ROW_COUNT],
+            )
+            self._cache.put(key, known, known.nbytes)
+        return known
+
+    def row_count_sources(self, meter: Meter) -> npt.NDArray[np.int64]:
+        """Give the global row that has each object's row count."""
+        columns = [self._part_columns(n, [_ROW_COUNT], meter)[_ROW_COUNT] for n in range(len(self.parts))]
+        covered = {n: column.is_valid().to_numpy(zero_copy_only=False) for n, column in enumerate(columns)}
+        return self.merge(meter).sources(covered, _ROW_COUNT)
+
+    def sources(self, index_id: str, meter: Meter) -> npt.NDArray[np.int64]:
+        """Give the global row that has each object's metadata of an index, or ``NOWHERE``."""
+        covered = {n: self._presence(n, index_id, meter) for n in self._holders(index_id)}
+        plain = all(rows is None for rows in covered.values())
+        return self.merge(meter).sources(covered, None if plain else ("id", index_id))
+
+    def coverage(self, index_id: str, meter: Meter) -> npt.NDArray[np.bool_]:
+        """Say which objects an index has metadata of."""
+        if not self._holders(index_id):
+            return np.zeros(len(self), np.bool_)
+        if self.is_plain:
+            rows = self._presence(0, index_id, meter)
+            return np.ones(len(self), np.bool_) if rows is None else rows.copy()
+        return self.sources(index_id, meter) != NOWHERE
+
+    def fields(self, wanted: Iterable[tuple[IndexRecord, str]], meter: Meter) -> dict[tuple[str, str], pa.Array]:
+        """Read fields of indexes, one array each in row order, null where nothing is known; by (index id, field)."""
+        found: dict[tuple[str, str], pa.Array] = {}
+        missing: list[tuple[IndexRecord, str]] = []
+        for record, name in wanted:
+            known = None if self.is_plain else self._cache.get(("merged", self._key, field_column(record.id, name)))
+            if known is not None:
+                found[record.id, name] = known
+            elif not self._holders(record.id):
+                found[record.id, name] = pa.nulls(len(self), field_type(record, name))
+            else:
+                missing.append((record, name))
+        loaded: dict[int, Mapping[str, pa.Array]] = {}
+        for number, part in enumerate(self.parts):
+            columns = [field_column(record.id, name) for record, name in missing if record.id in part.record.indexes]
+            if columns:
+                loaded[number] = self._part_columns(number, columns, meter)
+        for record, name in missing:
+            column = field_column(record.id, name)
+            kind = field_type(record, name)
+            if self.is_plain:
+                plain = loaded[0][column]
+                found[record.id, name] = plain if plain.type == kind else plain.cast(kind)
+            else:
+                rows = self.sources(record.id, meter)
+                whole = gather(self.merge(meter).offsets, rows, kind, lambda n, column=column: loaded[n][column])  # type: ignore[misc]
+                self._cache.put(("merged", self._key, column), whole, whole.nbytes)
+                found[record.id, name] = whole
+        return found
+
+    def arrow_bytes(self, wanted: Iterable[tuple[IndexRecord, str]]) -> int:
+        """Say how many bytes fields take in memory."""
+        columns = [field_column(record.id, name) for record, name in wanted]
+        return sum(part.arrow_bytes(columns) for part in self.parts)
+
+    def _holders(self, index_id: str) -> list[int]:
+        """Number the parts that hold an index."""
+        return [n for n, part in enumerate(self.parts) if index_id in part.record.indexes]
+
+    def _presence(self, number: int, index_id: str, meter: Meter) -> npt.NDArray[np.bool_] | None:
+        """Say which rows of a part an index covers; ``None`` for all."""
+        column = presence_column(index_id)
+        if column not in self.parts[number].column_names():
+            return None
+        return self._part_columns(number, [column], meter)[column].to_numpy(zero_copy_only=False).astype(np.bool_)
+
+    def _rows_of(self, part: PartFile, meter: Meter) -> PartRows:
+        """Read what tells objects and their states apart."""
+        table = self._read(part, _STATE, meter)
+        columns = {name: _whole(table.column(name)) for name in _STATE}
+        flat = {n: columns[n].to_numpy(zero_copy_only=False) for n in ("length", "modified", "trusted", "removed")}
+        return PartRows(digest=columns["digest"], etag=columns["etag"], **flat)
+
+    def _part_columns(self, number: int, names: Sequence[str], meter: Meter) -> dict[str, pa.Array]:
+        """Give columns of one part, those not in the cache read together."""
+        part = self.parts[number]
+        keys = {name: ("column", part.path, part.record.footer_sha256, name) for name in names}
+        found = {name: known for name, key in keys.items() if (known := self._cache.get(key)) is not None}
+        missing = [name for name in keys if name not in found]
+        if missing:
+            table = self._read(part, missing, meter)
+            for name in missing:
+                found[name] = _whole(table.column(name))
+                self._cache.put(keys[name], found[name], found[name].nbytes)
+        return found
+
+    @staticmethod
+    def _read(part: PartFile, names: Sequence[str], meter: Meter) -> pa.Table:
+        """Read columns and meter them; a column that should be there and is not is damage."""
+        if not part.column_names().issuperset(names):
+            msg = f"the part {part.path} lacks the column {sorted(set(names) - part.column_names())[0]!r}"
+            raise MetadataCorruptError(msg)
+        table, size = part.read(names)
+        meter.bytes += size
+        return table
+
+
+def field_type(record: IndexRecord, name: str) -> pa.DataType:
+    """Give a field's Arrow type as the manifest spells it; the null type when it has no such field."""
+    if name not in record.fields:
+        return pa.null()
+    try:
+        return parse_type(record.fields[name])
+    except ValueError as error:
+        msg = f"the manifest gives {record.name} a field {name!r} of no known type: {error}"
+        raise MetadataCorruptError(msg) from error
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    """Make one array of a column's chunks."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

@@ -1,0 +1,247 @@
+"""Writing a version: the new part, compaction when there are too many, the manifest, and cleaning up behind."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import time
+import uuid
+from contextlib import suppress
+from dataclasses import replace as changed
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from skipstone.errors import CommitConflictError, MetadataStoreError
+from skipstone.stores.compaction import compact
+from skipstone.stores.layout import MANIFESTS, PARTS, is_part_name, manifest_name, manifest_version
+from skipstone.stores.manifest import Manifest, RetiredPart
+from skipstone.stores.manifest_folder import ManifestFolder
+from skipstone.stores.part_tables import part_table
+from skipstone.stores.parts import PartFile, PartWriter
+from skipstone.stores.snapshot_reader import Meter, SnapshotReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from skipstone.stores.cache import ByteCache
+    from skipstone.stores.filesystem import FileEntry, FileSystem
+    from skipstone.stores.manifest import PartRecord
+    from skipstone.stores.metadata_store import Change
+
+__all__ = ["Committer", "clean"]
+
+_log = logging.getLogger(__name__)
+_GRACE = 3_600_000
+"""Milliseconds for which readers of older versions, and writers at work, keep their files."""
+_MANIFESTS_KEPT = 10
+
+
+class Committer:
+    """Commits changes to one dataset's metadata folder.
+
+    Parameters
+    ----------
+    file_system, folder
+        Where the dataset's metadata lies.
+    root
+        The dataset.
+    cache
+        The store's cache, which reads of older parts go through.
+    max_parts
+        More parts than this are compacted.
+    """
+
+    def __init__(self, file_system: FileSystem, folder: str, root: str, cache: ByteCache, max_parts: int) -> None:
+        self._file_system = file_system
+        self._folder = folder
+        self._parts_folder = f"{folder}/{PARTS}"
+        self._root = root
+        self._cache = cache
+        self._max_parts = max_parts
+        self._manifests = ManifestFolder(file_system, folder)
+
+    def commit(self, previous: Manifest | None, change: Change, *, replace: bool) -> Manifest:
+        """Make a change the version after ``previous``; with ``replace``, the next one whatever is there."""
+        versions = self._manifests.versions()
+        newest = max(versions, default=0)
+        if not replace:
+            self._check_base(previous, versions)
+        kept = () if previous is None else previous.parts
+        table = part_table(change, keep_removed=bool(kept))
+        self._check_ids(previous, change)
+        mine: list[str] = []
+        try:
+            self._make_folders()
+            with tempfile.TemporaryDirectory(prefix="skipstone-") as scratch:
+                parts = (*kept, *(() if table is None else (self._put_table(table, _next(kept), scratch, mine),)))
+                manifest = self._draft(previous, change, newest + 1, parts)
+                reader = self._reader(manifest)
+                if len(parts) > self._max_parts and len(reader):
+                    compacted = self._put(
+                        lambda path, file: compact(
+                            reader, change.indexes, path, sequence=parts[-1].sequence, file=file
+                        ),
+                        scratch,
+                        mine,
+                    )
+                    manifest = changed(manifest, parts=(compacted,))
+            manifest = _retire(manifest, previous)
+            manifest = Manifest.decode(manifest.encode(), self._folder, manifest.version)
+        except MetadataStoreError:
+            self._delete(mine)
+            raise
+        except OSError as error:
+            self._delete(mine)
+            msg = (
+                f"metadata could not be written to {self._folder}: {error}; if the data may only be read, set "
+                "spark.skipstone.location to a folder that may be written"
+            )
+            raise MetadataStoreError(msg) from error
+        try:
+            self._manifests.commit(manifest)
+        except CommitConflictError:  # on any other failure the manifest may yet appear, and needs its part
+            self._delete(mine)
+            raise
+        self._delete([file for file in mine if file not in {part.file for part in manifest.parts}])
+        return manifest
+
+    def _check_base(self, previous: Manifest | None, versions: Mapping[int, FileEntry]) -> None:
+        """Refuse early what the commit would refuse later, before anything is written."""
+        newest = max(versions, default=0)
+        version_before = 0 if previous is None else previous.version
+        current = None
+        if newest and newest == version_before:
+            current = self._manifests.read(newest, versions[newest])
+        expected = None if previous is None else previous.writer_id
+        if newest != version_before or (None if current is None else current.writer_id) != expected:
+            now = f"version {newest}" if newest else "nothing"
+            msg = (
+                f"the metadata in {self._folder} was changed meanwhile: it was version {version_before} when this call "
+                f"began and is {now} now; nothing of this call was kept: try again"
+            )
+            raise CommitConflictError(msg)
+
+    def _check_ids(self, previous: Manifest | None, change: Change) -> None:
+        """Refuse an index id that an older index had: its columns may still lie in the parts."""
+        if previous is None:
+            return
+        used = {index_id for part in previous.parts for index_id in part.indexes} - previous.index_ids
+        again = sorted(used.intersection(record.id for record in change.indexes))
+        if again:
+            msg = f"the index id {again[0]!r} was used before in {self._folder}: give the index a new id"
+            raise MetadataStoreError(msg)
+
+    def _make_folders(self) -> None:
+        for name in (PARTS, MANIFESTS):
+            self._file_system.make_folder(f"{self._folder}/{name}")
+
+    def _put_table(self, table: pa.Table, sequence: int, scratch: str, mine: list[str]) -> PartRecord:
+        """Write rows as a part."""
+
+        def write(path: Path, file: str) -> PartRecord:
+            writer = PartWriter(path, table.schema)
+            try:
+                writer.write(table)
+            except BaseException:
+                writer.close()
+                raise
+            return writer.finish(sequence, file)
+
+        return self._put(write, scratch, mine)
+
+    def _put(self, write: Callable[[Path, str], PartRecord], scratch: str, mine: list[str]) -> PartRecord:
+        """Write a part locally and bring it to its place; ``mine`` learns its name first."""
+        file = f"{uuid.uuid4()}.part"
+        local = Path(scratch) / file
+        try:
+            record = write(local, file)
+        except pa.ArrowException as error:
+            msg = f"metadata could not be written as Parquet: {error}"
+            raise MetadataStoreError(msg) from error
+        mine.append(file)
+        self._file_system.put(f"{self._parts_folder}/{file}", local)
+        return record
+
+    def _draft(self, previous: Manifest | None, change: Change, number: int, parts: Sequence[PartRecord]) -> Manifest:
+        """Make the manifest, its object count taken from the merged parts."""
+        manifest = Manifest(
+            version=number,
+            root=self._root,
+            writer=f"skipstone {_product_version()}",
+            writer_id=uuid.uuid4().hex,
+            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            object_count=0,
+            indexes=change.indexes,
+            parts=tuple(parts),
+            retired=() if previous is None else previous.retired,
+        )
+        if previous is not None and tuple(parts) == previous.parts:
+            return changed(manifest, object_count=previous.object_count)
+        if len(parts) == 1 and not parts[0].removed:
+            return changed(manifest, object_count=parts[0].rows)
+        count = self._reader(manifest).count_objects(Meter()) if parts else 0
+        return changed(manifest, object_count=count, parts=tuple(parts) if count else ())
+
+    def _reader(self, manifest: Manifest) -> SnapshotReader:
+        files = [PartFile(self._file_system, self._parts_folder, part, self._cache) for part in manifest.parts]
+        return SnapshotReader(manifest, files, self._cache)
+
+    def _delete(self, files: Sequence[str]) -> None:
+        """Delete own parts that no manifest names; what fails is left to cleaning."""
+        for file in files:
+            with suppress(OSError):
+                self._file_system.delete(f"{self._parts_folder}/{file}")
+
+
+def clean(file_system: FileSystem, folder: str, manifest: Manifest) -> int:
+    """Delete what the newest version does not need and nobody has used for an hour; says how many files went.
+
+    That is parts that no manifest names (a writer died) or that were compacted away, temporary files, and all but the
+    last manifests.  Ages are by the file system's own clock, the newest manifest being "now".  Never fails: what
+    cannot be deleted now is found again by the next commit.
+    """
+    deleted = 0
+    try:
+        manifests = file_system.list_folder(f"{folder}/{MANIFESTS}")
+        parts = file_system.list_folder(f"{folder}/{PARTS}")
+        now = max((entry.modified for entry in manifests), default=0)
+        older = sorted(number for e in manifests if (number := manifest_version(e.name) or 0) <= manifest.version)
+        doomed = [f"{MANIFESTS}/{manifest_name(number)}" for number in older[:-_MANIFESTS_KEPT] if number]
+        needed = {part.file for part in manifest.parts} | {part.file for part in manifest.retired}
+        for kind, entries in ((MANIFESTS, manifests), (PARTS, parts)):
+            for entry in entries:
+                garbage = (kind == PARTS and is_part_name(entry.name)) or entry.name.endswith(".tmp")
+                if garbage and entry.name not in needed and now - entry.modified > _GRACE:
+                    doomed.append(f"{kind}/{entry.name}")
+        for name in doomed:
+            file_system.delete(f"{folder}/{name}")
+            deleted += 1
+    except OSError as error:
+        _log.info("not everything that is no longer needed in %s could be deleted: %s", folder, error)
+    return deleted
+
+
+def _retire(manifest: Manifest, previous: Manifest | None) -> Manifest:
+    """Note which parts the new version no longer needs, so that readers of the older ones keep them for a while."""
+    if previous is None:
+        return manifest
+    now = int(time.time() * 1000)
+    needed = {part.file for part in manifest.parts}
+    young = [part for part in manifest.retired if now - part.since < _GRACE]
+    left = [RetiredPart(part.file, now) for part in previous.parts if part.file not in needed]
+    return changed(manifest, retired=(*young, *left))
+
+
+def _next(parts: Sequence[PartRecord]) -> int:
+    return parts[-1].sequence + 1 if parts else 1
+
+
+def _product_version() -> str:
+    try:
+        return version("skipstone")
+    except PackageNotFoundError:  # run from a source tree
+        return "unknown"
