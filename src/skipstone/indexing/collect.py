@@ -1,0 +1,248 @@
+"""Collect → merge → finish inside Spark's Python workers: Arrow batches in, finished metadata out.
+
+Everything here runs on executors, so it needs pyarrow and numpy only.  Rows of one object come in runs, which are found
+on the column of object numbers and sliced: nothing is hashed and nothing is copied.
+"""
+
+from __future__ import annotations
+
+import pickle
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from skipstone import registry
+from skipstone.indexing.finished import FinishedObjects
+from skipstone.indexing.objects import DataObject
+from skipstone.indexing.physical import physical_array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import TypeVar
+
+    from skipstone.indexing.index import Index
+    from skipstone.indexing.metadata_type import MetadataType
+
+    Outcome = TypeVar("Outcome")
+
+__all__ = ["EMITTED", "CollectPlan", "IndexPlan", "ObjectStates", "PluginRaisedError", "collect_parts", "merge_parts"]
+
+EMITTED = "object int, finished boolean, data binary"
+_EMITTED = pa.schema([("object", pa.int32()), ("finished", pa.bool_()), ("data", pa.binary())])
+
+FAILURE_MARK = "skipstone:failed:"
+
+
+class PluginRaisedError(Exception):
+    """An index raised; the text after the mark is what the driver tells the user."""
+
+    def __init__(self, name: str, path: str, error: BaseException) -> None:
+        lines = str(error).strip().splitlines()
+        said = f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
+        super().__init__(f"{FAILURE_MARK}{name} raised {said} while indexing {path}")
+
+
+@dataclass(frozen=True)
+class IndexPlan:
+    """One index, which of the columns read are its inputs, and the fields that it stores."""
+
+    index: Index
+    inputs: tuple[int, ...]
+    fields: Mapping[str, pa.DataType]
+
+
+@dataclass(frozen=True)
+class CollectPlan:
+    """What a task must know: the indexes, the physical types of the columns read, and what is read whole.
+
+    An object longer than ``whole_up_to`` may be read in parts by several tasks.
+    """
+
+    indexes: tuple[IndexPlan, ...]
+    types: tuple[pa.DataType, ...]
+    whole_up_to: int
+
+    def columns_of(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """Give each index its inputs, as physical values."""
+        columns = [physical_array(batch.column(i + 1), type_) for i, type_ in enumerate(self.types)]
+        return [_batch([columns[i] for i in plan.inputs], batch.num_rows) for plan in self.indexes]
+
+    def no_rows(self) -> list[pa.RecordBatch]:
+        """Give each index an empty batch of its inputs."""
+        return [_batch([pa.array([], self.types[i]) for i in plan.inputs], 0) for plan in self.indexes]
+
+
+def _batch(columns: list[pa.Array], rows: int) -> pa.RecordBatch:
+    """Make a batch of columns named by their place; without columns it still has its rows."""
+    if not columns:
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
+    return pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
+
+
+@dataclass
+class ObjectStates:
+    """The states of one object so far, one for each index, and its rows so far."""
+
+    plan: CollectPlan
+    data_object: DataObject
+    states: list[MetadataType] | None = None
+    rows: int = 0
+
+    def add(self, batches: list[pa.RecordBatch], rows: int) -> None:
+        """Collect from some of the object's rows."""
+        made = [
+            self.run(plan.index, plan.index.collect_metadata, batch)
+            for plan, batch in zip(self.plan.indexes, batches, strict=True)
+        ]
+        self.merge(made, rows)
+
+    def merge(self, states: list[MetadataType], rows: int) -> None:
+        """Merge the states of a part of the object."""
+        if self.states is None:
+            self.states = states
+        else:
+            self.states = [
+                self.run(plan.index, one.merge, other)
+                for plan, one, other in zip(self.plan.indexes, self.states, states, strict=True)
+            ]
+        self.rows += rows
+
+    def finish(self) -> list[Mapping[str, Any]]:
+        """Make the stored form of every index."""
+        if self.states is None:
+            self.add(self.plan.no_rows(), 0)
+        return [
+            self.run(plan.index, _finished, state, self.data_object, plan.fields)
+            for plan, state in zip(self.plan.indexes, self.states or (), strict=True)
+        ]
+
+    def run(self, index: Index, step: Callable[..., Outcome], *arguments: Any) -> Outcome:
+        """Run a plug-in's code and name it when it raises."""
+        try:
+            return step(*arguments)
+        except Exception as error:
+            raise PluginRaisedError(index.name, self.data_object.path, error) from error
+
+
+def _finished(state: MetadataType, data_object: DataObject, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Finish a state and check that it gives the fields that its type announced."""
+    stored = state.finish(data_object)
+    if stored.keys() != fields.keys():
+        msg = f"finish gave the fields {sorted(stored)}, but the metadata type announced {sorted(fields)}"
+        raise ValueError(msg)
+    return stored
+
+
+def collect_parts(payload: bytes, objects: pa.Table, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Collect the metadata of a task's rows; the first column of the batches numbers the object.
+
+    An object that is read whole is finished here and leaves in a block of many; one that may be read in parts leaves as
+    its states so far.
+    """
+    plan = load_plan(payload)
+    finished = FinishedObjects([p.fields for p in plan.indexes])
+    number, current = -1, None
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        inputs = plan.columns_of(batch)
+        for found, start, rows in _runs(batch.column(0)):
+            if found != number or current is None:
+                if current is not None:
+                    yield from _leave(number, current, finished)
+                number, current = found, ObjectStates(plan, _object(objects, found))
+            current.add([b.slice(start, rows) for b in inputs], rows)
+    if current is not None:
+        yield from _leave(number, current, finished)
+    yield from _flush(finished)
+
+
+def merge_parts(payload: bytes, objects: pa.Table, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Merge what ``collect_parts`` emitted, sorted by object: blocks pass, states of one object merge and finish."""
+    plan = load_plan(payload)
+    finished = FinishedObjects([p.fields for p in plan.indexes])
+    number, current = -1, None
+    for batch in batches:
+        for found, is_finished, data in zip(*(batch.column(i) for i in range(3)), strict=True):
+            if is_finished.as_py():
+                yield _emitted(found.as_py(), data.as_py(), finished=True)
+                continue
+            if found.as_py() != number or current is None:
+                if current is not None:
+                    finished.add(number, current.rows, current.finish())
+                number = found.as_py()
+                current = ObjectStates(plan, _object(objects, number))
+                if finished.is_full:
+                    yield from _flush(finished)
+            with _unregistered():
+                states, rows = pickle.loads(data.as_buffer())  # noqa: S301  (our own, from the stage before)
+            current.merge(states, rows)
+    if current is not None:
+        finished.add(number, current.rows, current.finish())
+    yield from _flush(finished)
+
+
+def load_plan(payload: bytes) -> CollectPlan:
+    """Read the plan that the driver pickled."""
+    with _unregistered():
+        return pickle.loads(payload)  # noqa: S301  (made by our own driver)
+
+
+@contextmanager
+def _unregistered() -> Iterator[None]:
+    """Keep classes that arrive by value out of the registry: workers need none, and names may come before values."""
+    kept = registry.register_index
+    registry.register_index = lambda index_type: None  # noqa: ARG005
+    try:
+        yield
+    finally:
+        registry.register_index = kept
+
+
+def _runs(numbers: pa.Array) -> Iterator[tuple[int, int, int]]:
+    """Give (object, first row, rows) for each run of equal object numbers.
+
+    Examples
+    --------
+    >>> list(_runs(pa.array([7, 7, 8], pa.int32())))
+    [(7, 0, 2), (8, 2, 1)]
+    """
+    values = numbers.to_numpy()
+    starts = np.concatenate(([0], np.flatnonzero(values[1:] != values[:-1]) + 1))
+    ends = np.append(starts[1:], len(values))
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        yield int(values[start]), start, end - start
+
+
+def _object(objects: pa.Table, number: int) -> DataObject:
+    """Give the object of a number."""
+    return DataObject(*(objects.column(name)[number].as_py() for name in ("path", "length", "modified", "etag")))
+
+
+def _leave(number: int, states: ObjectStates, finished: FinishedObjects) -> Iterator[pa.RecordBatch]:
+    """Let an object go whose rows, as far as this task has them, have all been seen."""
+    if states.data_object.length <= states.plan.whole_up_to:
+        finished.add(number, states.rows, states.finish())
+        if finished.is_full:
+            yield from _flush(finished)
+    else:
+        from pyspark import cloudpickle
+
+        pickler: Any = cloudpickle
+        yield _emitted(number, pickler.dumps((states.states, states.rows)), finished=False)
+
+
+def _flush(finished: FinishedObjects) -> Iterator[pa.RecordBatch]:
+    """Emit the finished objects as one block, keyed by the first of them."""
+    if len(finished):
+        first = finished.first
+        yield _emitted(first, finished.take_block(), finished=True)
+
+
+def _emitted(number: int, data: bytes, *, finished: bool) -> pa.RecordBatch:
+    """Make a row of what the job gives."""
+    columns = [pa.array([number], pa.int32()), pa.array([finished]), pa.array([data], pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, schema=_EMITTED)

@@ -1,0 +1,118 @@
+"""Finished metadata of many objects on its way to the driver: lists of values become blocks of Arrow columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = ["FinishedObjects", "block_schema", "read_blocks", "stored_array"]
+
+_MOST_OBJECTS = 1_000
+_MOST_BYTES = 8 << 20
+_NUMBER_BYTES = 8
+
+
+def block_schema(fields: Sequence[Mapping[str, pa.DataType]]) -> pa.Schema:
+    """Give the columns of a block: the object's number, its rows, and the fields of each index by its place."""
+    named = [(f"{i}:{name}", type_) for i, one in enumerate(fields) for name, type_ in one.items()]
+    return pa.schema([("object", pa.int32()), ("row_count", pa.int64()), *named])
+
+
+class FinishedObjects:
+    """Collects finished objects until there are enough for a block."""
+
+    def __init__(self, fields: Sequence[Mapping[str, pa.DataType]]) -> None:
+        self._schema = block_schema(fields)
+        self._names = [tuple(one) for one in fields]
+        self._clear()
+
+    def _clear(self) -> None:
+        """Start an empty block."""
+        self._columns: list[list[Any]] = [[] for _ in self._schema]
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    @property
+    def first(self) -> int:
+        """The number of the first object."""
+        return int(self._columns[0][0])
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to take the block."""
+        return len(self) >= _MOST_OBJECTS or self._bytes >= _MOST_BYTES
+
+    def add(self, number: int, rows: int, stored: Sequence[Mapping[str, Any]]) -> None:
+        """Add one object: what each index stores of it."""
+        values = [number, rows, *(one[name] for one, names in zip(stored, self._names, strict=True) for name in names)]
+        for column, value in zip(self._columns, values, strict=True):
+            column.append(value)
+        self._bytes += sum(map(_size, values))
+
+    def take(self) -> pa.RecordBatch:
+        """Give the objects so far and start anew."""
+        arrays = [stored_array(c, f.type) for c, f in zip(self._columns, self._schema, strict=True)]
+        self._clear()
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def take_table(self) -> pa.Table:
+        """Give the objects so far as a table and start anew."""
+        return pa.Table.from_batches([self.take()])
+
+    def take_block(self) -> bytes:
+        """Give the objects so far as Arrow's stream format and start anew."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self._schema) as writer:
+            writer.write_batch(self.take())
+        return sink.getvalue().to_pybytes()
+
+
+def read_blocks(blocks: Iterable[bytes], fields: Sequence[Mapping[str, pa.DataType]]) -> pa.Table:
+    """Put blocks together, in the order in which they come."""
+    tables = [pa.ipc.open_stream(pa.py_buffer(block)).read_all() for block in blocks]
+    return pa.concat_tables([block_schema(fields).empty_table(), *tables])
+
+
+def stored_array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    """Make a column of finished values, ``None`` for unknown; those of a list column may be Arrow arrays.
+
+    Examples
+    --------
+    >>> stored_array([pa.array([1, 2]), None], pa.list_(pa.int64())).to_pylist()
+    [[1, 2], None]
+    """
+    if not any(isinstance(v, pa.Array | pa.ChunkedArray) for v in values):
+        return pa.array([v.as_py() if isinstance(v, pa.Scalar) else v for v in values], type_)
+    parts = [_list_of(v, type_.value_type) for v in values]
+    offsets = np.concatenate(([0], np.cumsum([0 if p is None else len(p) for p in parts])))
+    known = [p for p in parts if p is not None and len(p)]
+    flat = pa.concat_arrays(known) if known else pa.array([], type_.value_type)
+    missing = pa.array([p is None for p in parts])
+    kind, width = (pa.LargeListArray, pa.int64()) if pa.types.is_large_list(type_) else (pa.ListArray, pa.int32())
+    return kind.from_arrays(pa.array(offsets, width), flat, type=type_, mask=missing)
+
+
+def _list_of(value: Any, type_: pa.DataType) -> pa.Array | None:
+    """Give one object's list as an array of the stored type."""
+    if value is None:
+        return None
+    if isinstance(value, pa.ChunkedArray):
+        value = value.combine_chunks()
+    made = value if isinstance(value, pa.Array) else pa.array(value, type_)
+    return made if made.type == type_ else made.cast(type_)
+
+
+def _size(value: Any) -> int:
+    """Estimate the bytes of a value."""
+    if isinstance(value, bytes | str):
+        return len(value)
+    if isinstance(value, list | tuple):
+        return len(value) * _NUMBER_BYTES
+    return int(getattr(value, "nbytes", _NUMBER_BYTES))

@@ -1,0 +1,175 @@
+"""What a Parquet footer proves of one column of one object: bounds and counts, or nothing.
+
+Nothing is proved by statistics that are absent, that contradict themselves or come from a writer known for wrong ones,
+by a file type that is not just the Spark type (Spark converts then), or by old dates that the reader may rebase.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+from decimal import Context
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["Bounds", "column_bounds"]
+
+Decoder = "Callable[[bytes], Any]"
+
+_EXACT = Context(prec=60)
+_DECIMAL = re.compile(r"decimal\((\d+),\s?(\d+)\)")
+_VERSION = re.compile(r"(?P<writer>parquet-mr|parquet-cpp-arrow) version (?P<major>\d+)\.(?P<minor>\d+)")
+# Writers whose bounds of bytes are in the unsigned order (PARQUET-251, PARQUET-686); numbers were never wrong.
+_FIRST_GOOD = {"parquet-mr": (1, 10), "parquet-cpp-arrow": (8, 0)}
+# Before these the Julian and the Gregorian calendar, or local mean times, differ: the reader may shift the value.
+_DAYS_1900 = -25567
+_MICROS_1900 = _DAYS_1900 * 86_400_000_000
+_FIRST_PROLEPTIC_SPARK = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The least and the greatest value (``None``: there is none), the NULLs and the rows of a column in an object."""
+
+    lower: Any
+    upper: Any
+    nulls: int
+    rows: int
+
+    def facts(self, roles: Mapping[str, str]) -> dict[str, Any]:
+        """Give the facts by the names that an index has for them."""
+        values = {"min": self.lower, "max": self.upper, "nulls": self.nulls, "rows": self.rows}
+        return {name: values[role] for name, role in roles.items()}
+
+
+def column_bounds(facts: Mapping[str, Any], type_: str, footer: Mapping[str, Any]) -> Bounds | None:
+    """Judge what a footer says of a column that is read with a Spark type; ``None`` when it proves nothing."""
+    if "absent" in facts or not footer.get("created_by"):
+        return None
+    decode = _decoder(facts, type_, str(footer["created_by"]))
+    if decode is None:
+        return None
+    lowers: list[Any] = []
+    uppers: list[Any] = []
+    nulls = rows = 0
+    for group in facts["groups"]:
+        if group["nulls"] is None or group["values"] != group["rows"] or not 0 <= group["nulls"] <= group["values"]:
+            return None
+        nulls += group["nulls"]
+        rows += group["rows"]
+        if group["nulls"] == group["values"]:
+            continue
+        lower, upper = _decoded(group["min"], decode), _decoded(group["max"], decode)
+        if lower is None or upper is None or lower > upper:
+            return None
+        lowers.append(lower)
+        uppers.append(upper)
+    bounds = Bounds(min(lowers, default=None), max(uppers, default=None), nulls, rows)
+    return bounds if _calendar_is_certain(bounds, type_, footer.get("meta") or {}) else None
+
+
+def _decoded(text: str | None, decode: Callable[[bytes], Any]) -> Any:
+    """Decode a bound; ``None`` when it is absent or not of the type's length."""
+    if text is None:
+        return None
+    try:
+        return decode(base64.b64decode(text, validate=True))
+    except (ValueError, binascii.Error):
+        return None
+
+
+def _decoder(facts: Mapping[str, Any], type_: str, created_by: str) -> Callable[[bytes], Any] | None:
+    """Give the function that reads a bound, or ``None`` unless the file's type is just the Spark type."""
+    decimal = _DECIMAL.fullmatch(type_)
+    if decimal:
+        return _decimal_decoder(facts, int(decimal[1]), int(decimal[2]), created_by)
+    match type_, facts["physical"], facts["logical"]:
+        case "boolean", "BOOLEAN", None:
+            return _boolean
+        case "tinyint", "INT32", "INTEGER(8,true)":
+            return _integer(4)
+        case "smallint", "INT32", "INTEGER(16,true)":
+            return _integer(4)
+        case "int", "INT32", None | "INTEGER(32,true)":
+            return _integer(4)
+        case "bigint", "INT64", None | "INTEGER(64,true)":
+            return _integer(8)
+        case "date", "INT32", "DATE":
+            return _integer(4)
+        case ("timestamp", "INT64", "TIMESTAMP(MICROS,true)") | ("timestamp_ntz", "INT64", "TIMESTAMP(MICROS,false)"):
+            return _integer(8)
+        case ("timestamp", "INT64", "TIMESTAMP(MILLIS,true)") | ("timestamp_ntz", "INT64", "TIMESTAMP(MILLIS,false)"):
+            millis = _integer(8)
+            return lambda data: millis(data) * 1000
+        case ("string", "BINARY", "STRING") | ("binary", "BINARY", None):
+            return bytes if _orders_bytes(created_by) else None
+    return None
+
+
+def _decimal_decoder(
+    facts: Mapping[str, Any], precision: int, scale: int, created_by: str
+) -> Callable[[bytes], Any] | None:
+    """Give the function that reads a decimal bound of the very precision and scale."""
+    if facts["logical"] != f"DECIMAL({precision},{scale})":
+        return None
+    match facts["physical"]:
+        case "INT32":
+            unscaled: Callable[[bytes], int] = _integer(4)
+        case "INT64":
+            unscaled = _integer(8)
+        case "BINARY" | "FIXED_LEN_BYTE_ARRAY" if _orders_bytes(created_by):
+            unscaled = _big_endian
+        case _:
+            return None
+    return lambda data: _EXACT.scaleb(_EXACT.create_decimal(unscaled(data)), -scale)
+
+
+def _boolean(data: bytes) -> bool:
+    """Read a boolean bound."""
+    if data not in {b"\0", b"\1"}:
+        msg = "not a boolean"
+        raise ValueError(msg)
+    return data == b"\1"
+
+
+def _integer(width: int) -> Callable[[bytes], int]:
+    """Give the function that reads a bound of so many little-endian bytes."""
+
+    def read(data: bytes) -> int:
+        if len(data) != width:
+            msg = f"{len(data)} bytes where {width} belong"
+            raise ValueError(msg)
+        return int.from_bytes(data, "little", signed=True)
+
+    return read
+
+
+def _big_endian(data: bytes) -> int:
+    """Read the unscaled value of a decimal bound."""
+    if not data:
+        msg = "no bytes"
+        raise ValueError(msg)
+    return int.from_bytes(data, "big", signed=True)
+
+
+def _orders_bytes(created_by: str) -> bool:
+    """Say whether a writer is known to order bytes, and decimals in bytes, as Spark does."""
+    found = _VERSION.match(created_by)
+    return found is not None and (int(found["major"]), int(found["minor"])) >= _FIRST_GOOD[found["writer"]]
+
+
+def _calendar_is_certain(bounds: Bounds, type_: str, meta: Mapping[str, str]) -> bool:
+    """Say whether dates and times are read as they stand in the file."""
+    if type_ not in {"date", "timestamp", "timestamp_ntz"} or bounds.lower is None:
+        return True
+    if "org.apache.spark.legacyDateTime" in meta:
+        return False
+    version = meta.get("org.apache.spark.version", "")
+    major = version.partition(".")[0]
+    if major.isdigit() and int(major) >= _FIRST_PROLEPTIC_SPARK:
+        return True
+    return bool(bounds.lower >= (_DAYS_1900 if type_ == "date" else _MICROS_1900))

@@ -1,0 +1,218 @@
+"""The index job as a whole: list, collect by the cheapest sound path, list again, keep what did not change."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from skipstone.indexing.aggregates import aggregates_of, collect_with_aggregates
+from skipstone.indexing.arrow_job import collect_with_arrow
+from skipstone.indexing.columns import BoundIndex
+from skipstone.indexing.failures import ReadFailedError, explained_failures
+from skipstone.indexing.footers import collect_from_footers
+from skipstone.indexing.progress import shown_progress
+from skipstone.indexing.source import ObjectSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from skipstone.indexing.objects import DataObject
+
+__all__ = ["BoundIndex", "Outcome", "collect", "field_column", "index_objects", "list_objects"]
+
+# How far apart, in milliseconds, two writes must be for their modification times to differ for certain.
+_LOCAL_MARGIN = 100
+_REMOTE_MARGIN = 3_000
+_COLLECT_TRIES = 3
+# More single objects than this are looked up by listing the folders that they lie in.
+_MOST_SINGLE_PATHS = 256
+_BLOCK_COLUMNS = ("object", "row_count")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an index job gave.
+
+    ``table`` is as ``Change.added`` wants it; ``fields`` spells the Arrow types of each index's stored fields, by the
+    index's id; ``listed`` counts the objects that were to be indexed, ``left_out`` those that changed or vanished
+    meanwhile, ``untrusted`` those written too shortly before to tell a later write apart.
+    """
+
+    table: pa.Table
+    fields: Mapping[str, Mapping[str, str]]
+    listed: int
+    left_out: int
+    untrusted: int
+
+
+def field_column(index_id: str, name: str) -> str:
+    """Name the column that holds one field of one index, as the metadata stores do."""
+    return f"{index_id}:{name}"
+
+
+def list_objects(spark: SparkSession, scan: Any, paths: Iterable[str] | None = None) -> list[DataObject]:
+    """List a scan's objects anew, or only those of some objects and folders."""
+    return ObjectSource(spark, scan).list_objects(paths)
+
+
+def index_objects(
+    spark: SparkSession,
+    scan: Any,
+    bound: Sequence[BoundIndex],
+    wanted: Sequence[DataObject] | None = None,
+    *,
+    progress: bool | None = None,
+) -> Outcome:
+    """Collect the metadata of a scan's objects, or of the wanted ones of them, in the state in which they were read.
+
+    Objects are listed before and after, and only what is equal in both is kept: the reader does not say which state of
+    a file it read.  An object written within the clock's granularity of the first listing could be written once more
+    without its time changing; it is kept, but marked as not to be trusted yet.
+
+    Parameters
+    ----------
+    progress
+        Show a bar; by default when standard error is a terminal.
+
+    Raises
+    ------
+    IndexingError
+        When an index raises, or an object that did not change cannot be read.
+    """
+    source = ObjectSource(spark, scan)
+    source.refuse_dropped_rows()
+    before, paths, listed_at = _settled_listing(source, wanted)
+    with shown_progress(spark, f"Indexing {len(before):,} objects", wanted=progress):
+        selected, collected = _collect_what_stays(source, before, paths, bound)
+    kept = set(_still_there(source, selected, paths))
+    table, fields = _named_by_index(collected, selected, bound)
+    table = table.append_column("trusted", _at(collected, [_is_trusted(o, listed_at) for o in selected], pa.bool_()))
+    table = table.filter(_at(collected, [o in kept for o in selected], pa.bool_()))
+    untrusted = table.num_rows - sum(table.column("trusted").to_pylist())
+    listed = len(before if wanted is None else wanted)
+    return Outcome(table, fields, listed, listed - table.num_rows, untrusted)
+
+
+def collect(source: ObjectSource, objects: Sequence[DataObject], bound: Sequence[BoundIndex]) -> pa.Table:
+    """Collect the metadata of objects of the last listing by the cheapest path that is sound.
+
+    Returns
+    -------
+    pyarrow.Table
+        Columns ``object`` (its place in ``objects``), ``row_count``, and ``i:field`` for the i-th index.
+    """
+    with explained_failures():
+        certain = collect_from_footers(source, objects, bound)
+        if certain is None:
+            return _collect_by_reading(source, objects, bound)
+        heard_of = set(certain.column("object").to_pylist())
+        rest = [number for number in range(len(objects)) if number not in heard_of]
+        if not rest:
+            return certain
+        read = _collect_by_reading(source, [objects[number] for number in rest], bound)
+        renumbered = pa.array(rest, pa.int32()).take(read.column("object"))
+        return pa.concat_tables([certain, read.set_column(0, "object", renumbered)])
+
+
+def _collect_what_stays(
+    source: ObjectSource, objects: list[DataObject], paths: list[str] | None, bound: Sequence[BoundIndex]
+) -> tuple[list[DataObject], pa.Table]:
+    """Collect, and when an object cannot be read, once more without those that changed or vanished meanwhile."""
+    tries_left = _COLLECT_TRIES
+    while True:
+        tries_left -= 1
+        try:
+            return objects, collect(source, objects, bound)
+        except ReadFailedError:
+            unchanged = _still_there(source, objects, paths)
+            if len(unchanged) == len(objects) or not tries_left:
+                raise
+            objects = unchanged
+
+
+def _collect_by_reading(source: ObjectSource, objects: Sequence[DataObject], bound: Sequence[BoundIndex]) -> pa.Table:
+    """Collect by reading the columns."""
+    aggregates = aggregates_of(bound)
+    if aggregates is not None:
+        return collect_with_aggregates(source, objects, bound, aggregates)
+    return collect_with_arrow(source, objects, bound)
+
+
+def _settled_listing(
+    source: ObjectSource, wanted: Sequence[DataObject] | None
+) -> tuple[list[DataObject], list[str] | None, float]:
+    """List what is to be indexed, once its youngest object is old enough for its time to tell states apart.
+
+    Returns
+    -------
+    tuple
+        The objects, the paths by which they are listed (``None``: all), and when that was, in milliseconds.
+    """
+    paths = None if wanted is None else _paths(wanted)
+    chosen = None if wanted is None else {o.path for o in wanted}
+    waited = False
+    while True:
+        listed_at = time.time() * 1000
+        found = [o for o in source.list_objects(paths) if chosen is None or o.path in chosen]
+        missing = (o.modified + _margin(o) - listed_at for o in found if not o.etag)
+        wait = max((w for w in missing if 0 < w <= _REMOTE_MARGIN), default=0)
+        if waited or not wait:
+            return found, paths, listed_at
+        time.sleep(wait / 1000)
+        waited = True
+
+
+def _paths(objects: Sequence[DataObject]) -> list[str]:
+    """Give paths that list objects without the rest of the dataset: themselves, or the folders of many."""
+    if len(objects) <= _MOST_SINGLE_PATHS:
+        return [o.path for o in objects]
+    return sorted({o.path.rpartition("/")[0] for o in objects})
+
+
+def _still_there(source: ObjectSource, objects: Sequence[DataObject], paths: list[str] | None) -> list[DataObject]:
+    """Give the objects that are listed in the same state now."""
+    now = set(source.list_objects(paths)) if objects else set()
+    return [o for o in objects if o in now]
+
+
+def _margin(data_object: DataObject) -> int:
+    """Give the clock's granularity of an object's file system."""
+    return _LOCAL_MARGIN if data_object.path.startswith("file:") else _REMOTE_MARGIN
+
+
+def _is_trusted(data_object: DataObject, listed_at: float) -> bool:
+    """Say whether a later write of an object would show: by its e-tag, or by a time that lies back far enough."""
+    return bool(data_object.etag) or data_object.modified + _margin(data_object) <= listed_at
+
+
+def _named_by_index(
+    collected: pa.Table, objects: Sequence[DataObject], bound: Sequence[BoundIndex]
+) -> tuple[pa.Table, dict[str, dict[str, str]]]:
+    """Put the objects' states before what was collected, and name the fields by their index's id."""
+    columns = {
+        "path": _at(collected, [o.path for o in objects], pa.string()),
+        "digest": _at(collected, [o.digest for o in objects], pa.binary(16)),
+        "length": _at(collected, [o.length for o in objects], pa.int64()),
+        "modified": _at(collected, [o.modified for o in objects], pa.int64()),
+        "etag": _at(collected, [o.etag for o in objects], pa.string()),
+        "row_count": collected.column("row_count"),
+    }
+    fields: dict[str, dict[str, str]] = {b.id: {} for b in bound}
+    for field in collected.schema:
+        if field.name not in _BLOCK_COLUMNS:
+            place, _, name = field.name.partition(":")
+            index_id = bound[int(place)].id
+            columns[field_column(index_id, name)] = collected.column(field.name)
+            fields[index_id][name] = str(field.type)
+    return pa.table(columns), fields
+
+
+def _at(collected: pa.Table, values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    """Give the objects' values in the order of what was collected."""
+    return pa.array(values, type_).take(pa.array(collected.column("object").to_numpy().astype(np.int64)))

@@ -1,0 +1,129 @@
+"""Shipping to executors: Skipstone itself as a zip, and plug-ins by value, so that executors need not have them."""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import shutil
+import sys
+import tempfile
+import threading
+import zipfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skipstone.errors import IndexingError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from types import ModuleType
+
+    from pyspark import SparkContext
+
+    from skipstone.indexing.index import Index
+
+__all__ = ["dump_for_executors", "ship"]
+
+_SURFACE = "_surface"
+# On an executor, importing a stage must not import the public names, which bring the command line and more with them.
+_SHIPPED_INIT = f'''"""Skipstone as shipped to executors: the public names are there, but only when asked for."""
+
+
+def __getattr__(name):
+    import importlib
+
+    if name.startswith("_"):
+        raise AttributeError(name)
+    return getattr(importlib.import_module("skipstone.{_SURFACE}"), name)
+'''
+_NOT_SHIPPED = ("cli.py",)
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_FOUND_EVERYWHERE = frozenset({"skipstone", "pyarrow", "numpy", "pyspark", *sys.stdlib_module_names} - {"__main__"})
+
+_shipped: set[str] = set()
+_lock = threading.Lock()
+
+
+def ship(context: SparkContext) -> None:
+    """Make Skipstone importable in the Python workers of an application, once."""
+    with _lock:
+        if context.applicationId in _shipped:
+            return
+        archive = _archive()
+        before = list(sys.path)
+        context.addPyFile(str(archive))
+        sys.path[:] = before  # the driver has Skipstone already, and goes on using its own
+        _shipped.add(context.applicationId)
+
+
+def _archive() -> Path:
+    """Zip the package's Python files; the name tells the contents."""
+    package = Path(__file__).resolve().parent.parent
+    files = {
+        f"skipstone/{path.relative_to(package).as_posix()}": path.read_bytes()
+        for path in sorted(package.rglob("*.py"))
+        if path.relative_to(package).as_posix() not in _NOT_SHIPPED
+    }
+    files[f"skipstone/{_SURFACE}.py"] = files.get("skipstone/__init__.py", b"")
+    files["skipstone/__init__.py"] = _SHIPPED_INIT.encode()
+    digest = hashlib.sha256()
+    for name, content in files.items():
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    folder = Path(tempfile.mkdtemp(prefix="skipstone-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    archive = folder / f"skipstone-{digest.hexdigest()[:12]}.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
+        for name, content in files.items():
+            zipped.writestr(zipfile.ZipInfo(name, _EPOCH), content)
+    return archive
+
+
+def dump_for_executors(what: Any, indexes: Iterable[Index]) -> bytes:
+    """Pickle ``what`` with the classes of plug-ins inside it, and all that they use of their own package.
+
+    Raises
+    ------
+    IndexingError
+        When a plug-in cannot be pickled.
+    """
+    from pyspark import cloudpickle
+
+    pickler: Any = cloudpickle
+    names = sorted({index.name for index in indexes})
+    try:
+        with _by_value(_plugin_packages(indexes)):
+            return pickler.dumps(what)
+    except Exception as first:  # noqa: BLE001  (a pickler may raise anything)
+        try:  # something in a package cannot travel: executors may have the package itself
+            return pickler.dumps(what)
+        except Exception as error:
+            msg = f"{', '.join(names)} cannot be sent to Spark's workers: {type(first).__name__}: {first}"
+            raise IndexingError(msg) from error
+
+
+def _plugin_packages(indexes: Iterable[Index]) -> list[ModuleType]:
+    """Give the top-level packages of the index and metadata types that are not Skipstone's own."""
+    classes = {c for index in indexes for t in (type(index), index.metadata_type) for c in t.__mro__}
+    names = {c.__module__ for c in classes if c.__module__.partition(".")[0] not in _FOUND_EVERYWHERE}
+    modules = (sys.modules.get(name.partition(".")[0]) or sys.modules.get(name) for name in sorted(names))
+    return [m for m in dict.fromkeys(modules) if m is not None and m.__name__ != "__main__"]
+
+
+@contextmanager
+def _by_value(modules: Iterable[ModuleType]) -> Iterator[None]:
+    """Let the pickler put what is defined in these packages into the pickle, rather than their names."""
+    from pyspark import cloudpickle
+
+    registered: list[ModuleType] = []
+    pickler: Any = cloudpickle
+    with _lock:
+        try:
+            for module in modules:
+                if module.__name__ not in pickler.list_registry_pickle_by_value():
+                    pickler.register_pickle_by_value(module)
+                    registered.append(module)
+            yield
+        finally:
+            for module in registered:
+                pickler.unregister_pickle_by_value(module)

@@ -1,0 +1,149 @@
+"""The objects of a scan through the bridge: list them, read some of them, look at their footers.
+
+Lists travel in local files: a long string from the JVM to Python is slow, and a list of a million objects is long.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skipstone.errors import DatasetError, IndexingError
+from skipstone.indexing.objects import DataObject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["OBJECT_COLUMN", "ObjectSource"]
+
+OBJECT_COLUMN = "__skipstone_object"
+
+# Set for the reading session only, which is a clone of the user's and dies with the job.
+_READING = {
+    "spark.skipstone.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(128 << 20),
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    # Rows that were dropped while indexing would be missing from the metadata, and then from answers.
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+}
+_DROPPING_OPTIONS = {"ignorecorruptfiles": "true", "ignoremissingfiles": "true", "mode": "dropmalformed"}
+
+
+class ObjectSource:
+    """A scan's objects: what the job reads from."""
+
+    def __init__(self, spark: SparkSession, scan: Any) -> None:
+        self.spark = spark
+        self._scan = scan
+        jvm: Any = spark._jvm
+        self._jvm = jvm
+        self._bridge: Any = jvm.org.apache.spark.sql.skipstone.Bridge
+
+    @cached_property
+    def described(self) -> Mapping[str, Any]:
+        """The bridge's description of the scan."""
+        return json.loads(self._scan.describe())
+
+    def refuse_dropped_rows(self) -> None:
+        """Raise when the scan's own options let its reader leave out rows.
+
+        Metadata must describe every row that any later read may return, a stricter or luckier one included.  The
+        settings of the same effect are switched off for the job; options are part of the DataFrame.
+
+        Raises
+        ------
+        IndexingError
+            With what to do instead.
+        """
+        options = {k.lower(): str(v).lower() for k, v in self.described["options"].items()}
+        found = [name for name, value in _DROPPING_OPTIONS.items() if options.get(name) == value]
+        if "badrecordspath" in options:
+            found.append("badrecordspath")
+        if found:
+            msg = (
+                f"a dataset that is read with {' and '.join(f'{n}={options[n]}' for n in found)} cannot be indexed: "
+                "rows that the reader leaves out would be missing from the metadata, and a read that returns them would "
+                "skip them; read it without that option to index it"
+            )
+            raise IndexingError(msg)
+
+    def list_objects(self, paths: Iterable[str] | None = None) -> list[DataObject]:
+        """List all objects anew, or only those of some objects and folders.
+
+        Raises
+        ------
+        DatasetError
+            When the file system refuses.
+        """
+        from py4j.protocol import Py4JJavaError
+
+        with _scratch() as file:
+            try:
+                if paths is None:
+                    self._bridge.listing(self._scan, str(file))
+                else:
+                    self._bridge.listing(self._scan, self._java_list(paths), str(file))
+            except Py4JJavaError as error:
+                msg = f"the dataset's objects cannot be listed: {error.java_exception.getMessage()}"
+                raise DatasetError(msg) from error
+            except Exception as error:
+                msg = f"the dataset's objects cannot be listed: {error}"
+                raise DatasetError(msg) from error
+            with file.open(encoding="utf-8") as lines:
+                return [DataObject(o["p"], o["l"], o["m"], o["e"]) for o in map(json.loads, lines)]
+
+    def read(self, objects: Sequence[DataObject]) -> tuple[DataFrame, int]:
+        """Give a DataFrame over these objects of the last listing, and the length up to which one is read whole.
+
+        The DataFrame has one more column, ``OBJECT_COLUMN``: the object's place in ``objects``.  It belongs to a clone
+        of the user's session, so that settings for this job touch no other query.
+        """
+        from pyspark.sql import DataFrame, SparkSession
+
+        with _named(objects) as file:
+            made = self._bridge.scanObjects(self._scan, str(file))
+            whole_up_to = int(self._bridge.maxSplitBytes(self._scan, str(file)))
+        spark: Any = self.spark
+        cloned = spark._jsparkSession.cloneSession()
+        for name, value in _READING.items():
+            cloned.conf().set(name, value)
+        rebound = self._jvm.org.apache.spark.sql.classic.Dataset.ofRows(cloned, made.queryExecution().analyzed())
+        return DataFrame(rebound, SparkSession(self.spark.sparkContext, cloned)), whole_up_to
+
+    def footers(self, objects: Sequence[DataObject], columns: Sequence[Sequence[str]]) -> Iterator[dict[str, Any]]:
+        """Give what the Parquet footers of these objects say of some columns (see the bridge's ``Footers``)."""
+        with _named(objects) as file, _scratch() as out:
+            self._bridge.footers(self._scan, str(file), json.dumps(columns), str(out))
+            with out.open(encoding="utf-8") as lines:
+                yield from map(json.loads, lines)
+
+    def _java_list(self, items: Iterable[str]) -> Any:
+        """Make a Java list."""
+        made = self._jvm.java.util.ArrayList()
+        for item in items:
+            made.add(item)
+        return made
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """Give a local file that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="skipstone-") as folder:
+        yield Path(folder) / "lines"
+
+
+@contextmanager
+def _named(objects: Sequence[DataObject]) -> Iterator[Path]:
+    """Write the names of objects to a local file, a line each."""
+    with _scratch() as file:
+        with file.open("w", encoding="utf-8") as lines:
+            lines.writelines(f"{json.dumps({'p': o.path})}\n" for o in objects)
+        yield file
