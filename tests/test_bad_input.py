@@ -327,7 +327,7 @@ import skipstone
             "skipstone.Dataset.for_path(spark, '/nowhere')",
             "SessionNotConfiguredError",
         ),
-        ("skipstone.configure(SparkSession.builder.remote('local[1]')).getOrCreate()", "SessionNotConfiguredError"),
+        ("skipstone.configure(SparkSession.builder.remote('local[1]')).getOrCreate()", "UnsupportedSparkError"),
         (
             "import pyspark; pyspark.__version__ = '3.5.1'\nskipstone.configure(SparkSession.builder).getOrCreate()",
             "UnsupportedSparkError",

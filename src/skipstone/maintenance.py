@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from skipstone.indexing.index import Index
     from skipstone.indexing.objects import DataObject
     from skipstone.relation import Relation
-    from skipstone.stores.metadata_store import MetadataStore, Snapshot
+    from skipstone.stores.metadata_store import ColumnRecord, MetadataStore, Snapshot
 
 __all__ = ["IndexingReport", "Target", "create_indexes", "drop_indexes", "refresh"]
 
@@ -100,7 +99,7 @@ def create_indexes(target: Target, indexes: Sequence[Index]) -> IndexingReport:
             name=bound.index.name,
             type_name=bound.index.type_name,
             options=dict(bound.index.options()),
-            columns=bound.columns,
+            columns=_as_read(target, bound),
             profile=target.relation.profile(bound.columns),
             fields={},
             key=bound.index.key,
@@ -198,7 +197,7 @@ def _rebound(target: Target, record: IndexRecord) -> BoundIndex:
     index = index_type.from_options(record.name, record.options)
     (bound,) = resolve_indexes(target.spark, target.scan, [index])
     difference = profile_difference(record.profile, target.relation.profile(record.columns))
-    if bound.columns != record.columns:
+    if _as_read(target, bound) != record.columns:
         difference = f"its columns are {_spelled(bound)} now"
     if difference is not None:
         msg = (
@@ -206,6 +205,11 @@ def _rebound(target: Target, record: IndexRecord) -> BoundIndex:
         )
         raise IndexingError(msg)
     return replace(bound, id=record.id)
+
+
+def _as_read(target: Target, bound: BoundIndex) -> tuple[ColumnRecord, ...]:
+    """Give an index's columns with what the declared schema says of their values."""
+    return tuple(target.relation.column(column) for column in bound.columns)
 
 
 def _spelled(bound: BoundIndex) -> str:
@@ -285,8 +289,3 @@ def _report(
 def _now() -> str:
     """Give the present moment as the manifest writes it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def new_index_id() -> str:
-    """Give an id that no other index of any dataset has."""
-    return uuid.uuid4().hex[:12]

@@ -1,4 +1,4 @@
-"""The catalogue of real pruning bugs as small datasets: objects, predicates that lost rows elsewhere, who reported them.
+"""The catalogue of real pruning bugs as small datasets: objects, predicates that lost rows elsewhere, their reports.
 
 A case lists its objects as Spark SQL ``VALUES`` rows under one schema, and predicates.  ``reports`` are the numbers of
 the catalogue (see docs/soundness.md).
