@@ -149,7 +149,9 @@ def require_bridge(spark: SparkSession) -> None:
     _require_version()
     jvm: Any = getattr(spark, "_jvm", None) if isinstance(spark, SparkSession) else None
     if jvm is None:
-        raise UnsupportedSparkError(f"Skipstone needs a classic Spark session, not {type(spark).__module__}'s. {_HOW_TO}.")
+        raise UnsupportedSparkError(
+            f"Skipstone needs a classic Spark session, not {type(spark).__module__}'s. {_HOW_TO}."
+        )
     if not _has_class(jvm) or not jvm.org.apache.spark.sql.skipstone.Bridge.installed(spark._jsparkSession):
         raise SessionNotConfiguredError(
             "This Spark session runs without Skipstone's extension, and a running session cannot get one. "

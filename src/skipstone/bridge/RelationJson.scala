@@ -33,7 +33,8 @@ private[skipstone] class RelationJson(rel: LogicalRelation, conf: SQLConf) {
     val named = if (full || roots.size <= 50) roots else roots.map(p => Option(p.getParent).getOrElse(p)).distinct
     Json.strings(g, "roots", named.map(_.toString))
     g.writeStringField("format", format)
-    Json.map(g, "options", fs.options)
+    // Lower case, since Spark gives them so or as they were written, depending on where the scan came from.
+    Json.map(g, "options", fs.options.map { case (k, v) => k.toLowerCase(java.util.Locale.ROOT) -> v }.toSeq.sorted)
     g.writeArrayFieldStart("columns")
     val wanted = if (full) fs.schema.fieldNames.toSet else mentioned.map(names).getOrElse(Set.empty)
     rel.output.flatMap(a => columns.get(a.exprId)).filter(c => wanted(c.name)).foreach { c =>

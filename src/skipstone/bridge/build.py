@@ -78,7 +78,9 @@ def build(jar: Path) -> None:
         command += ["-usejavacp", "-nowarn", "-d", str(classes), *map(str, _sources())]
         # To a file: a JVM that inherits a pipe keeps whoever reads it waiting.
         with log.open("wb") as output:
-            code = subprocess.run(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, check=False).returncode
+            code = subprocess.run(
+                command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, check=False
+            ).returncode
         if code != 0:
             text = log.read_text(errors="replace")
             first = next((line for line in text.splitlines() if "error" in line.lower()), text.strip()[:300])
@@ -134,7 +136,9 @@ def source_hash() -> str:
 def _sources() -> list[Path]:
     sources = sorted(_HERE.glob("*.scala"))
     if not sources:
-        raise BridgeBuildError(f"Skipstone's installation is damaged: no Scala sources in {_HERE}. Reinstall skipstone.")
+        raise BridgeBuildError(
+            f"Skipstone's installation is damaged: no Scala sources in {_HERE}. Reinstall skipstone."
+        )
     return sources
 
 
