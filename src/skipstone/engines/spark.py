@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skipstone import registry
+from skipstone import indexes, registry
 from skipstone.engines.planner import Plan, plan_scan
 from skipstone.errors import SettingError, SkipstoneError
 from skipstone.expressions.from_spark import read_expression
 from skipstone.relation import Relation
 from skipstone.session import require_bridge
 from skipstone.stores.filesystem import file_system_for
-from skipstone.stores.parquet import ParquetStore, packed_objects
-from skipstone.stores.spark_evaluation import SparkEvaluation
+from skipstone.stores.packed import packed_objects
+from skipstone.stores.parquet import ParquetStore
+from skipstone.stores.spark_evaluation import SparkPartEvaluator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +39,7 @@ __all__ = ["SparkPlanner", "attach", "planner_of", "store_for"]
 _MOST_PLANS = 256
 _MOST_SNAPSHOTS = 64
 _HEADER_BYTES = 4
+_CACHE_BYTES = 1 << 30
 
 
 class SparkPlanner:
@@ -133,7 +135,7 @@ def _names(setting: str) -> list[str]:
     return [name.strip() for name in setting.split(",") if name.strip()]
 
 
-_stores: dict[tuple[str, str, str | None], MetadataStore] = {}
+_stores: dict[tuple[str, str | None, int], MetadataStore] = {}
 _stores_lock = threading.Lock()
 
 
@@ -150,13 +152,27 @@ def store_for(spark: SparkSession, settings: Mapping[str, str]) -> MetadataStore
     if name != "parquet":
         msg = f"spark.skipstone.store is {name!r}: there is no such metadata store; use 'parquet'"
         raise SettingError(msg)
-    key = (spark.sparkContext.applicationId, name, location)
+    cache_bytes = _byte_count(settings.get("cacheBytes", ""))
+    key = (spark.sparkContext.applicationId, location, cache_bytes)
     with _stores_lock:
         if key not in _stores:
             _stores[key] = ParquetStore(
-                lambda path: file_system_for(path, spark), location=location, large=SparkEvaluation(spark)
+                lambda path: file_system_for(path, spark),
+                location,
+                cache_bytes=cache_bytes,
+                part_evaluator=SparkPartEvaluator(spark),
             )
         return _stores[key]
+
+
+def _byte_count(setting: str) -> int:
+    """Read the bound on what the driver remembers of metadata."""
+    if not setting:
+        return _CACHE_BYTES
+    if not setting.isascii() or not setting.isdigit():
+        msg = f"spark.skipstone.cacheBytes is {setting!r}: give a number of bytes, for example {_CACHE_BYTES}"
+        raise SettingError(msg)
+    return int(setting)
 
 
 _planners: dict[str, SparkPlanner] = {}
@@ -172,9 +188,9 @@ def attach(spark: SparkSession) -> SparkSession:
     """
     from pyspark.java_gateway import ensure_callback_server_started
 
-    from skipstone import indexes as _built_in  # noqa: F401  (defining the built-in types registers them)
-
     require_bridge(spark)
+    for index_type in indexes.BUILT_IN:
+        registry.register_index(index_type)
     application = spark.sparkContext.applicationId
     if application not in _planners:
         ensure_callback_server_started(spark.sparkContext._gateway)

@@ -9,7 +9,10 @@ as a string.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any, ClassVar
 
 __all__ = [
@@ -102,7 +105,7 @@ class Literal(Expression):
     type: str = ""
 
     def _spelling(self) -> tuple[str | Expression, ...]:
-        return ("NULL" if self.value is None else repr(self.value),)
+        return (_constant(self.value, self.type),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +323,31 @@ class Not(Expression):
 
     def _spelling(self) -> tuple[str | Expression, ...]:
         return ("NOT (", self.child, ")")
+
+
+def _constant(value: Any, type_: str) -> str:
+    """Spell a constant as a person would write it in SQL, as far as Python's calendar goes."""
+    match value:
+        case None:
+            return "NULL"
+        case int() if type_ in _CALENDAR:
+            try:
+                return f"{type_} '{_CALENDAR[type_](value)}'"
+            except OverflowError:
+                return str(value)
+        case Decimal():
+            return str(value)
+        case bytes():
+            return f"X'{value.hex()}'"
+    return repr(value)
+
+
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (an instant is spelled in UTC)
+_CALENDAR: Mapping[str, Callable[[int], object]] = {
+    "date": lambda days: (_EPOCH + timedelta(days=days)).date(),
+    "timestamp": lambda micros: f"{_EPOCH + timedelta(microseconds=micros)}Z",
+    "timestamp_ntz": lambda micros: _EPOCH + timedelta(microseconds=micros),
+}
 
 
 def _joined(vertices: tuple[Expression, ...], separator: str) -> list[str | Expression]:
