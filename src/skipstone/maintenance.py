@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
     from skipstone.indexing.index import Index
     from skipstone.indexing.objects import DataObject
+    from skipstone.indexing.records import ColumnRecord
     from skipstone.relation import Relation
-    from skipstone.stores.metadata_store import ColumnRecord, MetadataStore, Snapshot
+    from skipstone.stores.metadata_store import MetadataStore, Snapshot
 
 __all__ = ["IndexingReport", "Target", "create_indexes", "drop_indexes", "refresh"]
 

@@ -62,7 +62,7 @@ def load_plugins(modules: Iterable[str] = ()) -> None:
     for entry in entry_points(group=ENTRY_POINT_GROUP):
         _load_once(f"entry point {entry.name} = {entry.value}", entry.load)
     for module in modules:
-        _load_once(f"module {module}", lambda module=module: importlib.import_module(module))  # type: ignore[misc]
+        _load_once(f"module {module}", lambda module=module: importlib.import_module(module))
 
 
 def _load_once(what: str, load: object) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from skipstone.expressions.names import parse_column
-from skipstone.stores.metadata_store import ColumnRecord, ReadProfile
+from skipstone.indexing.records import ColumnRecord, ReadProfile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

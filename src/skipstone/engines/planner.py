@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from skipstone import registry
 from skipstone.errors import SkipstoneError
 from skipstone.expressions.tree import And, Column, Expression, IsNotNull, Literal, Or
+from skipstone.indexing.records import ColumnRecord
 from skipstone.querying.generate_clause import generate_clause
 from skipstone.relation import column_difference, profile_difference
-from skipstone.stores.metadata_store import ColumnRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

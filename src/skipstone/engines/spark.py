@@ -186,14 +186,15 @@ def attach(spark: SparkSession) -> SparkSession:
     SessionNotConfiguredError
         When the session runs without Skipstone's extension.
     """
-    from pyspark.java_gateway import ensure_callback_server_started
+    from pyspark import java_gateway
 
     require_bridge(spark)
     for index_type in indexes.BUILT_IN:
         registry.register_index(index_type)
     application = spark.sparkContext.applicationId
     if application not in _planners:
-        ensure_callback_server_started(spark.sparkContext._gateway)
+        start: Any = java_gateway.ensure_callback_server_started
+        start(spark.sparkContext._gateway)
         planner = _planners.setdefault(application, SparkPlanner(spark))
         jvm: Any = spark._jvm
         jvm.org.apache.spark.sql.skipstone.Bridge.register(planner)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from skipstone.errors import ColumnNotFoundError, IndexExistsError, IndexingError, UnsupportedTypeError
 from skipstone.expressions.names import parse_column, spell_column
+from skipstone.indexing.records import ColumnRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
 
     from skipstone.indexing.index import Index
-    from skipstone.stores.metadata_store import ColumnRecord
 
 __all__ = ["BoundIndex", "ScanSchema", "resolve_indexes"]
 
@@ -84,8 +84,6 @@ class ScanSchema:
             When there is none of that name, more than one, or it lies inside an array or a map.
         """
         from pyspark.sql.types import StructType
-
-        from skipstone.stores.metadata_store import ColumnRecord
 
         parts = parse_column(spelled)
         fields: Sequence[StructField] = self.fields

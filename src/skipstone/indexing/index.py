@@ -131,4 +131,5 @@ class Index(ABC):
     @classmethod
     def from_options(cls, name: str, options: Mapping[str, Any]) -> Self:
         """Make the index again from what ``options`` gave, with its lists turned back into tuples."""
-        return cls(name=name, **{k: tuple(v) if isinstance(v, list) else v for k, v in options.items()})
+        made: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
+        return cls(name=name, **made)

@@ -7,8 +7,10 @@ it a clause, and gets back which objects to keep.  Readers see a commit whole or
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from skipstone.indexing.records import ColumnRecord, ReadProfile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,33 +31,6 @@ __all__ = [
     "Snapshot",
     "field_column",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnRecord:
-    """A column as it was when it was indexed: canonical name, Spark type, and whether it comes from the path.
-
-    ``reads_as`` is what else of the declared schema decides the values: the default that a table declares for files
-    without the column, or the field id by which Parquet's reader finds it.
-    """
-
-    name: str
-    type: str
-    partition: bool = False
-    reads_as: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadProfile:
-    """How the files were read when they were indexed: everything that changes the values a reader sees.
-
-    ``schema`` is the digest of the whole schema for formats whose columns go by position, else empty.
-    """
-
-    format: str
-    options: Mapping[str, str] = field(default_factory=dict)
-    settings: Mapping[str, str] = field(default_factory=dict)
-    schema: str = ""
 
 
 @dataclass(frozen=True, slots=True)
