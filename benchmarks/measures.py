@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,9 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sample:
-    """Several measurements of one thing, in seconds."""
+    """Several measurements of one thing, in seconds, and the processor time that each took in all its processes.
+
+    Processor time tells work from waiting: on a busy machine it stays what it is while elapsed time grows.
+    """
 
     seconds: tuple[float, ...]
+    cpu: tuple[float, ...] = ()
 
     @property
     def median(self) -> float:
@@ -30,7 +36,8 @@ class Sample:
         return max(self.seconds)
 
     def described(self) -> dict[str, Any]:
-        return {"median": self.median, "low": self.low, "high": self.high, "runs": len(self.seconds)}
+        described = {"median": self.median, "low": self.low, "high": self.high, "runs": len(self.seconds)}
+        return {**described, "cpu_median": statistics.median(self.cpu)} if self.cpu else described
 
 
 @dataclass(frozen=True)
@@ -47,16 +54,42 @@ def interleave(subjects: Mapping[str, Subject], *, repeats: int, warmups: int = 
     Every other round goes backwards: what runs after what should not matter, and this shows it.
     """
     taken: dict[str, list[float]] = {name: [] for name in subjects}
+    worked: dict[str, list[float]] = {name: [] for name in subjects}
     for round_number in range(-warmups, repeats):
         order = list(subjects.items())
         for name, subject in order if round_number % 2 == 0 else reversed(order):
             subject.before()
-            started = time.perf_counter()
+            cpu, started = cpu_seconds(), time.perf_counter()
             subject.run()
-            elapsed = time.perf_counter() - started
+            elapsed, cpu = time.perf_counter() - started, cpu_seconds() - cpu
             if round_number >= 0:
                 taken[name].append(elapsed)
-    return {name: Sample(tuple(seconds)) for name, seconds in taken.items()}
+                worked[name].append(cpu)
+    return {name: Sample(tuple(taken[name]), tuple(worked[name])) for name in subjects}
+
+
+def cpu_seconds() -> float:
+    """Give the processor time of this process and all that it started: the JVM, and the JVM's Python workers."""
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended; its parent has its time then
+            continue
+        process = int(stat.parent.name)
+        parents[process] = int(fields[1])
+        ticks[process] = sum(map(int, fields[11:15]))  # user, system, and the same of children that have ended
+    return sum(count for p, count in ticks.items() if _descends(p, parents)) / os.sysconf("SC_CLK_TCK")
+
+
+def _descends(process: int, parents: Mapping[int, int]) -> bool:
+    """Say whether a process is this one or was started by it."""
+    while process in parents:
+        if process == os.getpid():
+            return True
+        process = parents[process]
+    return False
 
 
 @dataclass(frozen=True)
@@ -108,5 +141,17 @@ def ratio(
         at_least,
         min(rounds),
         max(rounds),
-        {"numerator": ours.described(), "denominator": theirs.described(), **(details or {})},
+        {
+            "numerator": ours.described(),
+            "denominator": theirs.described(),
+            **_cpu_ratio(ours, theirs),
+            **(details or {}),
+        },
     )
+
+
+def _cpu_ratio(ours: Sample, theirs: Sample) -> dict[str, float]:
+    """Give the ratio of processor times, which other load on the machine hardly touches."""
+    if not ours.cpu or not theirs.cpu or not statistics.median(theirs.cpu):
+        return {}
+    return {"cpu_ratio": statistics.median(ours.cpu) / statistics.median(theirs.cpu)}
