@@ -184,7 +184,8 @@ def _is_nan(value: Any) -> bool:
 
 def _is_floating(subject: Expression, *values: Any) -> bool:
     """Say whether the subject can be NaN."""
-    return getattr(subject, "type", "") in FLOATING or any(isinstance(value, float) for value in values)
+    type_ = getattr(subject, "type", "")
+    return type_ in FLOATING if type_ else any(isinstance(value, float) for value in values)
 
 
 def _is_encodable(test: Test) -> bool:

@@ -34,7 +34,8 @@ __all__ = ["BloomFilterClause", "BloomFilterFilter", "BloomFilterIndex", "BloomF
 MAX_PROBES = 8_000_000
 """Literals times objects that one clause looks up (some tenths of a second); objects beyond that are kept."""
 
-_LOW = 0xFFFFFFFF
+_WORD = 0xFFFFFFFFFFFFFFFF
+_MULTIPLIER, _INCREMENT = 6364136223846793005, 1442695040888963407  # Knuth's, for words of 64 bits
 
 
 def check_fpp(fpp: object) -> None:
@@ -54,23 +55,23 @@ def make_filter(hashes: pa.Array, fpp: float) -> Mapping[str, Any]:
     if count == 0:
         return {"bits": b"", "hashes": 0}
     size = math.ceil(-count * math.log(fpp) / math.log(2) ** 2 / 8) * 8
-    if size > _LOW:  # half a billion values in one object
+    if size >= 1 << 32:  # half a billion values in one object
         return {"bits": None, "hashes": None}
     turns = max(1, round(size / count * math.log(2)))
     bits = np.zeros(size, np.bool_)
-    mixed = hashes.to_numpy().view(np.uint64)
-    at, step, low = mixed & np.uint64(_LOW), mixed >> np.uint64(32), np.uint64(_LOW)
-    for turn in range(turns):
-        bits[(at * np.uint64(size)) >> np.uint64(32)] = True
-        at, step = (at + step) & low, (step + np.uint64(turn)) & low
+    state = hashes.to_numpy().view(np.uint64)
+    for _ in range(turns):
+        bits[((state >> np.uint64(32)) * np.uint64(size)) >> np.uint64(32)] = True
+        state = state * np.uint64(_MULTIPLIER) + np.uint64(_INCREMENT)
     return {"bits": np.packbits(bits, bitorder="little").tobytes(), "hashes": turns}
 
 
 def _might_contain(bits: pa.Array, hashes: pa.Array, literals: tuple[int, ...]) -> pa.BooleanArray:
     """Look literals' hashes up in the filters of all objects; null for a filter that is not known.
 
-    The same enhanced double hashing as in ``make_filter``: the halves of the hash, well mixed by XXH64, are the first
-    place and the step, both on a circle of 2^32 that is scaled down to the filter's size.
+    The places are those of ``make_filter``: the hash, well mixed by XXH64, starts a linear congruential sequence, whose
+    upper halves are scaled down to the filter's size.  Two hashes that meet once part at the next step, which the usual
+    double hashing does not give in filters of a few bytes.
     """
     known = np.asarray(bits.is_valid()) & np.asarray(hashes.is_valid())
     starts, data = _contents(bits)
@@ -101,17 +102,17 @@ def _probe(
     data: npt.NDArray[np.uint8],
 ) -> npt.NDArray[np.intp]:
     """Give those candidates whose filter has every bit of one literal set."""
-    at, step, turn = literal & _LOW, (literal >> 32) & _LOW, 0
+    state, turn = literal & _WORD, 0
     hits = []
     while len(candidates):
         done = turns[candidates] <= turn
         if done.any():
             hits.append(candidates[done])
             candidates = candidates[~done]
-        place = (np.uint64(at) * sizes[candidates]) >> np.uint64(32)
+        place = (np.uint64(state >> 32) * sizes[candidates]) >> np.uint64(32)
         byte = data[starts[candidates] + (place >> np.uint64(3)).astype(np.int64)]
         candidates = candidates[(byte >> (place & np.uint64(7)).astype(np.uint8)) & 1 == 1]
-        at, step, turn = (at + step) & _LOW, (step + turn) & _LOW, turn + 1
+        state, turn = (state * _MULTIPLIER + _INCREMENT) & _WORD, turn + 1
     return np.concatenate(hits) if hits else candidates
 
 

@@ -49,8 +49,9 @@ def list_is_preferable(count: float, bits: float, *, size: float, fpp: float, sc
 class HybridMetadata(MetadataType):
     """The distinct hashes of some rows' values and, while they are few, the values themselves.
 
-    More distinct hashes than the limit prove more distinct values.  The values are never told apart by their hashes: a
-    collision would lose one.
+    More distinct hashes than the limit prove more distinct values (NaN has a hash but is not listed, hence one more for
+    floats), so that the form does not depend on the parts in which an object came.  The values are never told apart by
+    their hashes: a collision would lose one.
     """
 
     listed: ValueListMetadata
@@ -64,7 +65,7 @@ class HybridMetadata(MetadataType):
     def merge(self, other: Self) -> Self:
         hashes = self.hashes.merge(other.hashes)
         listed = self.listed.merge(other.listed)
-        if hashes.settled > self.index.limit:
+        if hashes.settled > self.index.limit + listed.floating:
             listed = dataclasses.replace(listed, values=None)
         return type(self)(listed, hashes, self.index)
 
@@ -138,7 +139,8 @@ class HybridIndex(Index):
     def collect_metadata(self, rows: pa.RecordBatch) -> HybridMetadata:
         column, hashes = rows.columns
         once = hashes.unique().drop_null()
-        listed = ValueListMetadata.of(column) if len(once) <= self.limit else ValueListMetadata.counts_of(column)
+        counts = ValueListMetadata.counts_of(column)
+        listed = counts if len(once) > self.limit + counts.floating else ValueListMetadata.of(column)
         return HybridMetadata(listed, Distinct((once,), len(once)), self)
 
     def filters(self) -> tuple[Filter, ...]:

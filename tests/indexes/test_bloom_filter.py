@@ -1,0 +1,121 @@
+import math
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from skipstone.errors import SettingError
+from skipstone.expressions import tree
+from skipstone.expressions.tree import Column, EqualTo, In, Literal
+from skipstone.indexes import bloom_filter
+from skipstone.indexes._hashing import spark_hash
+from skipstone.indexes.bloom_filter import BloomFilterClause, BloomFilterIndex, make_filter
+from skipstone.testing import InMemoryMetadata, collect, kept_objects
+
+INDEX = BloomFilterIndex("c")
+
+
+def hashes(start, count):
+    return pa.array([spark_hash(v, "bigint") for v in range(start, start + count)], pa.int64())
+
+
+def stored(*filters):
+    fields = {
+        "bits": pa.array([f["bits"] for f in filters], pa.binary()),
+        "hashes": pa.array([f["hashes"] for f in filters], pa.int32()),
+    }
+    return InMemoryMetadata(fields, pa.array([1] * len(filters)))
+
+
+@pytest.mark.parametrize("fpp", [0.1, 0.01, 0.001])
+@pytest.mark.parametrize("count", [1, 2, 5, 10, 100, 1000, 20_000])
+def test_the_false_positive_rate_is_what_was_asked_for(fpp, count):
+    """At least 20,000 lookups of absent values; every present value is found."""
+    filters = [make_filter(hashes(1_000_000 * n, count), fpp) for n in range(max(1, min(400, 4000 // count)))]
+    known = stored(*filters)
+    absent = [spark_hash(-v, "bigint") for v in range(1, max(50, 20_000 // len(filters)) + 1)]
+    found = [BloomFilterClause(INDEX, (h,)).might_match(known).true_count for h in absent]
+    rate = sum(found) / (len(absent) * len(filters))
+    assert rate < fpp * 1.25 + 3 * math.sqrt(fpp / (len(absent) * len(filters)))
+    present = hashes(0, min(count, 300)).to_pylist()
+    assert all(BloomFilterClause(INDEX, (h,)).might_match(known)[0].as_py() for h in present)
+
+
+def test_the_size_is_the_papers():
+    made = make_filter(hashes(0, 1000), 0.01)
+    assert len(made["bits"]) * 8 == math.ceil(1000 * -math.log(0.01) / math.log(2) ** 2 / 8) * 8 == 9592
+    assert made["hashes"] == 7
+
+
+def test_an_object_of_nulls_has_no_value_and_costs_no_bits():
+    known = collect(INDEX, [pa.record_batch({"c": pa.array([None, None], pa.int32())})], {"c": "int"})
+    assert known.fields["bits"].to_pylist() == [b""]
+    assert not kept_objects(INDEX, EqualTo(Column("c", "int"), Literal(1, "int")), known).any()
+    assert not kept_objects(INDEX, tree.IsNotNull(Column("c", "int")), known).any()
+
+
+def test_an_unknown_or_senseless_filter_keeps():
+    fine = make_filter(hashes(0, 3), 0.01)
+    known = stored(fine, {"bits": None, "hashes": 7}, {"bits": b"\0", "hashes": None}, {"bits": b"\0", "hashes": 0})
+    answer = BloomFilterClause(INDEX, (spark_hash(77, "bigint"),)).might_match(known)
+    assert answer.to_pylist() == [False, None, None, None]
+
+
+def test_lookups_work_on_a_slice():
+    known = stored(*(make_filter(hashes(n * 10, 10), 1e-6) for n in range(4)))
+    part = InMemoryMetadata({k: v.slice(2) for k, v in known.fields.items()}, known.row_count.slice(2))
+    clause = BloomFilterClause(INDEX, (spark_hash(35, "bigint"),))
+    assert clause.might_match(part).to_pylist() == [False, True]
+
+
+def test_too_many_lookups_keep_what_was_not_looked_up(monkeypatch):
+    known = stored(*(make_filter(hashes(n * 10, 10), 1e-6) for n in range(4)))
+    absent = tuple(spark_hash(v, "bigint") for v in range(100, 110))
+    clause = BloomFilterClause(INDEX, (spark_hash(5, "bigint"), *absent))
+    assert clause.might_match(known).to_pylist() == [True, False, False, False]
+    monkeypatch.setattr(bloom_filter, "MAX_PROBES", 12)
+    assert clause.might_match(known).to_pylist() == [True, None, None, None]
+
+
+def test_long_lists_stay_bounded_in_time():
+    one = make_filter(hashes(0, 500), 0.01)
+    known = stored(*([one] * 8192))
+    column = Column("c", "bigint")
+    clause = INDEX.filters()[0].label_node(In(column, tuple(Literal(-v, "bigint") for v in range(1, 10_001))))
+    started = time.perf_counter()
+    clause.might_match(known)
+    assert time.perf_counter() - started < 3
+
+
+def test_one_lookup_over_8192_objects_takes_milliseconds():
+    known = stored(*([make_filter(hashes(0, 500), 0.01)] * 8192))
+    clause = BloomFilterClause(INDEX, (spark_hash(1, "bigint"),))
+    times = []
+    for _ in range(5):
+        started = time.perf_counter()
+        clause.might_match(known)
+        times.append(time.perf_counter() - started)
+    assert min(times) < 0.02
+
+
+def test_other_predicates_get_no_clause():
+    (labelling,) = INDEX.filters()
+    column, one = Column("c", "int"), Literal(1, "int")
+    for node in (tree.NotEqualTo(column, one), tree.LessThan(column, one), tree.NotIn(column, (one,))):
+        assert labelling.label_node(node) is None
+    assert labelling.label_node(EqualTo(Column("c"), one)) is None  # of no known type: cannot be hashed
+    assert labelling.label_node(EqualTo(column, Literal(2**40, "bigint"))) is None
+
+
+@pytest.mark.parametrize("fpp", [0, 1, -0.5, 2, "0.01", True, math.nan])
+def test_a_probability_that_is_none_is_refused(fpp):
+    with pytest.raises(SettingError, match="not a probability"):
+        BloomFilterIndex("c", fpp=fpp)
+
+
+def test_merging_many_parts_keeps_every_value():
+    values = np.arange(30_000)
+    known = collect(INDEX, [pa.record_batch({"c": values})], {"c": "bigint"}, rows_per_part=100)
+    whole = collect(INDEX, [pa.record_batch({"c": values})], {"c": "bigint"})
+    assert known.fields == whole.fields
