@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from skipstone.bridge.build import bridge_jar
@@ -57,7 +58,7 @@ class _Builder(SparkSession.Builder):
     which must not be overwritten, is known only to the JVM.
     """
 
-    def getOrCreate(self) -> SparkSession:
+    def getOrCreate(self) -> SparkSession:  # noqa: N802  (Spark's name)
         """Give the session, with the bridge in it and the planner attached."""
         return self._attached(super().getOrCreate)
 
@@ -67,7 +68,7 @@ class _Builder(SparkSession.Builder):
 
     def _attached(self, make: Callable[[], SparkSession]) -> SparkSession:
         self._require_classic()
-        if SparkSession.getActiveSession() is None:
+        if SparkContext._active_spark_context is None:
             self._bring_bridge()
         spark = make()
         require_bridge(spark)
@@ -86,8 +87,6 @@ class _Builder(SparkSession.Builder):
             )
 
     def _bring_bridge(self) -> None:
-        from pyspark import SparkConf, SparkContext
-
         jar = bridge_jar()
         wanted = SparkConf(loadDefaults=False)
         for key, value in self._options.items():
@@ -112,8 +111,6 @@ def _load(jar: Path) -> None:
     ``spark.jars`` alone serves the executors, and the driver only where this process starts it: not under spark-submit,
     and not in a notebook whose JVM outlived its first session.
     """
-    from pyspark import SparkContext
-
     jvm: Any = SparkContext._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     url = jvm.java.io.File(str(jar)).toURI().toURL()
@@ -147,7 +144,7 @@ def require_bridge(spark: SparkSession) -> None:
         If it was made without the extension, which cannot be added to a running session.
     """
     _require_version()
-    jvm: Any = getattr(spark, "_jvm", None) if isinstance(spark, SparkSession) else None
+    jvm: Any = getattr(spark, "_jvm", None)  # Connect's sessions have none
     if jvm is None:
         raise UnsupportedSparkError(
             f"Skipstone needs a classic Spark session, not {type(spark).__module__}'s. {_HOW_TO}."

@@ -56,7 +56,7 @@ class FakePlanner:
         self.answer = lambda _request: reply((name, [keep(r[0]) for r in records]), **header)
 
     class Java:
-        implements = ["org.apache.spark.sql.skipstone.Planner"]
+        implements = ["org.apache.spark.sql.skipstone.Planner"]  # noqa: RUF012  (Py4J reads a plain list)
 
 
 def pack(record: Record) -> bytes:

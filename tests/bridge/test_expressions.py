@@ -8,7 +8,6 @@ from functools import reduce
 
 import pytest
 from pyspark.sql import functions as F
-
 from tests.bridge.fake import bridge_of, entries_since
 
 SCHEMA = """

@@ -9,7 +9,6 @@ from urllib.parse import unquote
 
 import pytest
 from pyspark.sql import functions as F
-
 from tests.bridge.fake import bridge_of, entries_since, records_of, reply
 
 
@@ -101,7 +100,7 @@ def test_a_planner_that_fails_costs_nothing_but_the_skipping(spark, planner, ten
 
 def test_a_slow_planner_is_not_waited_for(spark, planner, ten):
     release = threading.Event()
-    planner.answer = lambda _request: release.wait(20) and b"" or b""
+    planner.answer = lambda _request: (release.wait(20) and b"") or b""
     spark.conf.set("spark.skipstone.plannerTimeoutMs", "200")
     before = last(spark)
     try:

@@ -113,7 +113,8 @@ def find_java() -> str:
     version = _java_version(java)
     if version is not None and version < _MINIMAL_JAVA:
         raise BridgeBuildError(
-            f"Skipstone needs a Java {_MINIMAL_JAVA}+ runtime, but {java} is Java {version}: set JAVA_HOME to a newer one."
+            f"Skipstone needs a Java {_MINIMAL_JAVA}+ runtime, but {java} is Java {version}: "
+            "set JAVA_HOME to the folder of a newer one."
         )
     return java
 
