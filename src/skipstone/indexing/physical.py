@@ -6,6 +6,7 @@ year-month intervals int32 months.  Everything else is its natural Arrow type.
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -71,12 +72,13 @@ def _arrow_type(expression: str, data_type: DataType) -> pa.DataType:
     """Translate a Spark type."""
     from pyspark.sql.pandas.types import to_arrow_type
 
-    translate: Any = to_arrow_type  # its optional parameters differ between releases
+    translate: Any = to_arrow_type
+    zone = {"timezone": "UTC"} if "timezone" in inspect.signature(translate).parameters else {}  # since Spark 4.3
     if _holds_year_month_interval(data_type):
         msg = f"{expression} cannot be indexed: Arrow cannot carry {data_type.simpleString()} to Python"
         raise UnsupportedTypeError(msg)
     try:
-        return translate(data_type)
+        return translate(data_type, **zone)
     except Exception as error:
         msg = f"{expression} cannot be indexed: Arrow has no form of {data_type.simpleString()} ({error})"
         raise UnsupportedTypeError(msg) from error
