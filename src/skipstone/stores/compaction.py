@@ -12,8 +12,10 @@ import pyarrow as pa
 
 from skipstone.stores.merge import NOWHERE, gather
 from skipstone.stores.metadata_store import field_column
-from skipstone.stores.parts import IDENTITY, PartWriter, presence_column, rows_per_group
-from skipstone.stores.snapshot_reader import Meter, field_type
+from skipstone.stores.part_footer import IDENTITY, presence_column
+from skipstone.stores.part_writer import PartWriter, rows_per_group
+from skipstone.stores.parts import Meter
+from skipstone.stores.snapshot_reader import field_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +86,7 @@ def _columns(reader: SnapshotReader, wanted: dict[str, tuple[pa.DataType, Rows]]
         ends = np.cumsum(part.row_group_rows())
         group_of = np.searchsorted(ends, local, side="right")
         groups = np.unique(group_of)
-        table, _ = part.read([name for name in wanted if name in part.column_names()], groups.tolist())
+        table = part.read([name for name in wanted if name in part.column_names()], groups.tolist())
         lengths = np.diff(ends, prepend=0)
         base = np.zeros(len(ends), np.int64)
         base[groups] = np.cumsum(lengths[groups]) - lengths[groups] - (ends - lengths)[groups]

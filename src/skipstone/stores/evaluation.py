@@ -15,7 +15,8 @@ import pyarrow as pa
 from skipstone.errors import MetadataStoreError
 from skipstone.stores.merge import NOWHERE
 from skipstone.stores.metadata_store import Evaluation, field_column
-from skipstone.stores.snapshot_reader import Meter, field_type
+from skipstone.stores.parts import Meter
+from skipstone.stores.snapshot_reader import field_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -122,7 +123,7 @@ class DriverPartEvaluator:
         for part in parts:
             columns = [name for name in dict.fromkeys(wanted) if name in part.column_names()]
             groups = range(len(part.row_group_rows()))
-            tables = (part.read(columns, [group])[0] for group in groups)
+            tables = (part.read(columns, [group]) for group in groups)
             kept = [might_match(clause, BatchMetadata(table, fields)) for table in tables]
             answers.append(np.concatenate(kept) if kept else np.zeros(0, np.bool_))
         return answers
@@ -172,7 +173,7 @@ def _by_parts(
         msg = "the metadata changed while it was evaluated"
         raise MetadataStoreError(msg)
     columns = [_ROW_COUNT, *(source.column for source in fields.values())]
-    size = sum(count for part in reader.parts for _, count in part.chunks(columns))
+    size = sum(part.stored_bytes(columns) for part in reader.parts)
     if reader.is_plain:
         return Evaluation(answers[0], size, by_spark=evaluator.by_spark)
     sources = [reader.sources(record_id, meter) for record_id in dict.fromkeys(record.id for record, _ in wanted)]

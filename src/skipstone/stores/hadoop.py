@@ -181,7 +181,8 @@ def _translated(path: str) -> Iterator[None]:
     try:
         yield
     except Py4JJavaError as error:
-        names, text = [], ""
+        names: list[str] = []
+        text = ""
         cause: Any = error.java_exception
         while cause is not None and len(names) < 10:
             names.append(cause.getClass().getName())

@@ -196,7 +196,12 @@ def _index(item: Mapping[str, Any]) -> IndexRecord:
         type_name=_text(item["type_name"]),
         options=dict(item["options"].items()),
         columns=tuple(
-            ColumnRecord(_text(column["name"]), _text(column["type"]), partition=column["partition"] is True)
+            ColumnRecord(
+                _text(column["name"]),
+                _text(column["type"]),
+                partition=_truth(column["partition"]),
+                reads_as=_text(column["reads_as"]),
+            )
             for column in _list(item["columns"], 100_000)
         ),
         profile=ReadProfile(
@@ -222,6 +227,12 @@ def _number(value: object, most: int) -> int:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         _refuse(f"{str(value)[:40]} where a text belongs")
+    return value  # type: ignore[return-value]
+
+
+def _truth(value: object) -> bool:
+    if not isinstance(value, bool):
+        _refuse(f"{str(value)[:40]} where true or false belongs")
     return value  # type: ignore[return-value]
 
 

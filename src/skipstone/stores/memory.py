@@ -15,8 +15,8 @@ from skipstone.stores.evaluation import BatchMetadata, FieldSource, might_match
 from skipstone.stores.layout import normal_root
 from skipstone.stores.merge import NOWHERE, PartRows, gather, merge_parts
 from skipstone.stores.metadata_store import Change, Evaluation, IndexRecord, MetadataStore, Snapshot, field_column
+from skipstone.stores.part_footer import IDENTITY, presence_column
 from skipstone.stores.part_tables import part_table
-from skipstone.stores.parts import IDENTITY, presence_column
 from skipstone.stores.snapshot_reader import field_type
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ number, and each index one array that says from which global row an object's met
 
 from __future__ import annotations
 
+import itertools
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -131,7 +132,7 @@ def merge_parts(parts: Sequence[PartRows]) -> Merge:
 
 
 def gather(
-    offsets: Rows, rows: Rows, kind: pa.DataType, column: Callable[[int], pa.Array | pa.ChunkedArray | None]
+    offsets: Rows, rows: Rows, kind: pa.DataType, column: Callable[[int], pa.Array | pa.ChunkedArray]
 ) -> pa.Array:
     """Take global rows of a column that is spread over parts; null where the row is ``NOWHERE``.
 
@@ -175,4 +176,4 @@ def _codes(arrays: Sequence[pa.Array]) -> npt.NDArray[np.int32]:
 
 def _split(codes: npt.NDArray[np.int32], offsets: Rows) -> list[npt.NDArray[np.int32]]:
     """Cut one array of all parts' rows back into one per part."""
-    return [codes[start:stop] for start, stop in zip(offsets[:-1], offsets[1:], strict=True)]
+    return [codes[start:stop] for start, stop in itertools.pairwise(offsets)]

@@ -22,8 +22,9 @@ from skipstone.stores.filesystem import FileSystem, file_system_for, scheme_of
 from skipstone.stores.layout import PARTS, dataset_folder, normal_root
 from skipstone.stores.manifest_folder import ABSENCES, ManifestFolder
 from skipstone.stores.metadata_store import Change, Evaluation, IndexRecord, MetadataStore, Snapshot
-from skipstone.stores.parts import IDENTITY, PartFile
-from skipstone.stores.snapshot_reader import Meter, SnapshotReader
+from skipstone.stores.part_footer import IDENTITY
+from skipstone.stores.parts import Meter, PartFile
+from skipstone.stores.snapshot_reader import SnapshotReader
 from skipstone.stores.writer import Committer, clean
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from skipstone.errors import MetadataStoreError
 from skipstone.stores.manifest import is_plain_name
 from skipstone.stores.metadata_store import field_column
-from skipstone.stores.parts import IDENTITY, presence_column
+from skipstone.stores.part_footer import IDENTITY, presence_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,13 @@ def part_table(change: Change, *, keep_removed: bool) -> pa.Table | None:
     gone = [path for path in dict.fromkeys(change.removed) if path not in paths] if keep_removed else []
     if added is None:
         return _removed(gone) if gone else None
-    return pa.concat_tables([added, _removed(gone)], promote_options="default").cast(added.schema) if gone else added
+    if not gone:
+        return added
+    table = pa.concat_tables([added, _removed(gone)], promote_options="default")
+    for place, name in enumerate(table.column_names):
+        if name.endswith(":"):  # a presence column
+            table = table.set_column(place, name, table.column(name).fill_null(False))
+    return table.cast(added.schema)
 
 
 def _added(change: Change) -> pa.Table | None:
@@ -103,7 +109,7 @@ def _added(change: Change) -> pa.Table | None:
             columns[column] = table.column(column) if known is None else table.column(column).take(known)
     extra = set(table.column_names) - set(columns)
     if extra:
-        _refuse(f"has a column {sorted(extra)[0]!r} that no index names")
+        _refuse(f"has a column {min(extra)!r} that no index names")
     fields = [IDENTITY.field(name) if name in IDENTITY.names else pa.field(name, c.type) for name, c in columns.items()]
     return pa.table(list(columns.values()), schema=pa.schema(fields))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +11,8 @@ from skipstone.errors import MetadataCorruptError
 from skipstone.stores.arrow_types import parse_type
 from skipstone.stores.merge import NOWHERE, Merge, PartRows, gather, merge_parts
 from skipstone.stores.metadata_store import IndexRecord, field_column
-from skipstone.stores.parts import IDENTITY, PartFile, presence_column
+from skipstone.stores.part_footer import IDENTITY, MAX_ROW_GROUP_ROWS, presence_column
+from skipstone.stores.parts import Meter, PartFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,17 +22,10 @@ if TYPE_CHECKING:
     from skipstone.stores.cache import ByteCache
     from skipstone.stores.manifest import Manifest
 
-__all__ = ["Meter", "SnapshotReader", "field_type"]
+__all__ = ["SnapshotReader", "field_type"]
 
 _STATE = ("digest", "length", "modified", "etag", "trusted", "removed")
 _ROW_COUNT = "row_count"
-
-
-@dataclass
-class Meter:
-    """Adds up the bytes that one call reads."""
-
-    bytes: int = 0
 
 
 class SnapshotReader:
@@ -111,7 +104,7 @@ class SnapshotReader:
         if not self.parts:
             return pa.array([], pa.int64())
         if self.is_plain:
-            return self._part_columns(0, [_ROW_COUNT], meter)[_ROW_COUNT]
+            return self._part_columns(self.parts[0], [_ROW_COUNT], meter)[_ROW_COUNT]
         key = ("merged", self._key, _ROW_COUNT)
         known = self._cache.get(key)
         if known is None:
@@ -120,14 +113,14 @@ class SnapshotReader:
                 merged.offsets,
                 self.row_count_sources(meter),
                 pa.int64(),
-                lambda n: self._part_columns(n, [_ROW_COUNT], meter)[_ROW_COUNT],
+                lambda n: self._part_columns(self.parts[n], [_ROW_COUNT], meter)[_ROW_COUNT],
             )
             self._cache.put(key, known, known.nbytes)
         return known
 
     def row_count_sources(self, meter: Meter) -> npt.NDArray[np.int64]:
         """Give the global row that has each object's row count."""
-        columns = [self._part_columns(n, [_ROW_COUNT], meter)[_ROW_COUNT] for n in range(len(self.parts))]
+        columns = [self._part_columns(part, [_ROW_COUNT], meter)[_ROW_COUNT] for part in self.parts]
         covered = {n: column.is_valid().to_numpy(zero_copy_only=False) for n, column in enumerate(columns)}
         return self.merge(meter).sources(covered, _ROW_COUNT)
 
@@ -162,7 +155,7 @@ class SnapshotReader:
         for number, part in enumerate(self.parts):
             columns = [field_column(record.id, name) for record, name in missing if record.id in part.record.indexes]
             if columns:
-                loaded[number] = self._part_columns(number, columns, meter)
+                loaded[number] = self._part_columns(part, columns, meter)
         for record, name in missing:
             column = field_column(record.id, name)
             kind = field_type(record, name)
@@ -190,18 +183,24 @@ class SnapshotReader:
         column = presence_column(index_id)
         if column not in self.parts[number].column_names():
             return None
-        return self._part_columns(number, [column], meter)[column].to_numpy(zero_copy_only=False).astype(np.bool_)
+        return (
+            self._part_columns(self.parts[number], [column], meter)[column]
+            .to_numpy(zero_copy_only=False)
+            .astype(np.bool_)
+        )
 
     def _rows_of(self, part: PartFile, meter: Meter) -> PartRows:
-        """Read what tells objects and their states apart."""
-        table = self._read(part, _STATE, meter)
-        columns = {name: _whole(table.column(name)) for name in _STATE}
+        """Read what tells objects and their states apart; kept for small parts, which every commit merges again."""
+        if part.record.rows <= MAX_ROW_GROUP_ROWS:
+            columns = self._part_columns(part, _STATE, meter)
+        else:
+            table = self._read(part, _STATE, meter)
+            columns = {name: _whole(table.column(name)) for name in _STATE}
         flat = {n: columns[n].to_numpy(zero_copy_only=False) for n in ("length", "modified", "trusted", "removed")}
         return PartRows(digest=columns["digest"], etag=columns["etag"], **flat)
 
-    def _part_columns(self, number: int, names: Sequence[str], meter: Meter) -> dict[str, pa.Array]:
+    def _part_columns(self, part: PartFile, names: Sequence[str], meter: Meter) -> dict[str, pa.Array]:
         """Give columns of one part, those not in the cache read together."""
-        part = self.parts[number]
         keys = {name: ("column", part.path, part.record.footer_sha256, name) for name in names}
         found = {name: known for name, key in keys.items() if (known := self._cache.get(key)) is not None}
         missing = [name for name in keys if name not in found]
@@ -216,11 +215,9 @@ class SnapshotReader:
     def _read(part: PartFile, names: Sequence[str], meter: Meter) -> pa.Table:
         """Read columns and meter them; a column that should be there and is not is damage."""
         if not part.column_names().issuperset(names):
-            msg = f"the part {part.path} lacks the column {sorted(set(names) - part.column_names())[0]!r}"
+            msg = f"the part {part.path} lacks the column {min(set(names) - part.column_names())!r}"
             raise MetadataCorruptError(msg)
-        table, size = part.read(names)
-        meter.bytes += size
-        return table
+        return part.read(names, meter=meter)
 
 
 def field_type(record: IndexRecord, name: str) -> pa.DataType:

@@ -21,8 +21,9 @@ from skipstone.stores.layout import MANIFESTS, PARTS, is_part_name, manifest_nam
 from skipstone.stores.manifest import Manifest, RetiredPart
 from skipstone.stores.manifest_folder import ManifestFolder
 from skipstone.stores.part_tables import part_table
-from skipstone.stores.parts import PartFile, PartWriter
-from skipstone.stores.snapshot_reader import Meter, SnapshotReader
+from skipstone.stores.part_writer import PartWriter
+from skipstone.stores.parts import Meter, PartFile
+from skipstone.stores.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
