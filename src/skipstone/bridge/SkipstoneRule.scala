@@ -12,6 +12,7 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.{classic, SparkSession, SparkSessionExtensions}
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.catalog.{CatalogStatistics, CatalogTable}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -191,11 +192,11 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     val location =
       new SkipstoneFileIndex(fs.location, directories.toSeq, ExpressionJson.hex(digest.digest()), total)
     // The table's statistics win over the index's size once they exist.
-    val table = rel.catalogTable.map(t => t.copy(stats = t.stats.map { s =>
+    val table = rel.catalogTable.map(t => t.stats.fold(t) { s =>
       val share = BigDecimal(keptBytes) / BigDecimal(math.max(listing.bytes, 1L))
       def scaled(n: BigInt): BigInt = (BigDecimal(n) * share).setScale(0, BigDecimal.RoundingMode.UP).toBigInt
-      s.copy(sizeInBytes = scaled(s.sizeInBytes), rowCount = s.rowCount.map(scaled))
-    }))
+      withStats(t, CatalogStatistics(scaled(s.sizeInBytes), s.rowCount.map(scaled), s.colStats))
+    })
     val wrapped = rel.copy(relation = fs.copy(location = location)(fs.sparkSession), catalogTable = table)
     wrapped.copyTagsFrom(rel)
     wrapped
@@ -225,6 +226,14 @@ private[skipstone] object SkipstoneRule {
       case e: StackOverflowError => caught(e)
       case NonFatal(e) => caught(e)
     }
+  }
+
+  /** `copy(stats = ...)` by reflection: the class gets a field with nearly every release, and the jar serves several. */
+  def withStats(table: CatalogTable, stats: CatalogStatistics): CatalogTable = {
+    val values = table.productIterator.map(_.asInstanceOf[AnyRef]).toArray
+    values(table.productElementNames.indexOf("stats")) = Some(stats)
+    classOf[CatalogTable].getMethods.find(m => m.getName == "copy" && m.getParameterCount == values.length).get
+      .invoke(table, values: _*).asInstanceOf[CatalogTable]
   }
 
   /** A scan of files by one of Spark's own indexes; others (Delta's, Hudi's) have rules that look for their class. */
