@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from skipstone.indexing.arrow_job import plan_inputs, with_rowless
 from skipstone.indexing.collect import ObjectStates
-from skipstone.indexing.finished import FinishedObjects
 from skipstone.indexing.source import OBJECT_COLUMN
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def collect_with_aggregates(
     columns = [F.expr(sql).alias(str(i)) for i, sql in enumerate(distinct)]
     rows = frame.groupBy(OBJECT_COLUMN).agg(*columns).collect()
     place = {sql: i + 1 for i, sql in enumerate(distinct)}
-    finished = FinishedObjects([p.fields for p in plan.indexes])
+    finished = plan.finished_objects()
     for row in rows:
         number, count = row[0], row[1]
         states = ObjectStates(plan, objects[number])

@@ -9,7 +9,7 @@ import pyarrow as pa
 from skipstone.errors import IndexingError
 from skipstone.expressions.names import parse_column
 from skipstone.indexing.collect import EMITTED, CollectPlan, IndexPlan, ObjectStates, collect_parts, merge_parts
-from skipstone.indexing.finished import FinishedObjects, read_blocks
+from skipstone.indexing.finished import read_blocks
 from skipstone.indexing.physical import arrived_type, physical_expression
 from skipstone.indexing.shipping import dump_for_executors, ship
 from skipstone.indexing.source import OBJECT_COLUMN
@@ -94,7 +94,7 @@ def with_rowless(collected: pa.Table, plan: CollectPlan, objects: Sequence[DataO
     if len(heard_of) != len(numbers):
         msg = "an object was read in parts that were not merged; please report this with your Spark version"
         raise IndexingError(msg)
-    rowless = FinishedObjects([p.fields for p in plan.indexes])
+    rowless = plan.finished_objects()
     for number, data_object in enumerate(objects):
         if number not in heard_of:
             rowless.add(number, 0, ObjectStates(plan, data_object).finish())

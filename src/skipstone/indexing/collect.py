@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from skipstone import registry
+from skipstone.indexing.failures import PluginRaisedError
 from skipstone.indexing.finished import FinishedObjects
 from skipstone.indexing.objects import DataObject
 from skipstone.indexing.physical import physical_array
@@ -28,21 +29,10 @@ if TYPE_CHECKING:
 
     Outcome = TypeVar("Outcome")
 
-__all__ = ["EMITTED", "CollectPlan", "IndexPlan", "ObjectStates", "PluginRaisedError", "collect_parts", "merge_parts"]
+__all__ = ["EMITTED", "CollectPlan", "IndexPlan", "ObjectStates", "collect_parts", "merge_parts"]
 
 EMITTED = "object int, finished boolean, data binary"
 _EMITTED = pa.schema([("object", pa.int32()), ("finished", pa.bool_()), ("data", pa.binary())])
-
-FAILURE_MARK = "skipstone:failed:"
-
-
-class PluginRaisedError(Exception):
-    """An index raised; the text after the mark is what the driver tells the user."""
-
-    def __init__(self, name: str, path: str, error: BaseException) -> None:
-        lines = str(error).strip().splitlines()
-        said = f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
-        super().__init__(f"{FAILURE_MARK}{name} raised {said} while indexing {path}")
 
 
 @dataclass(frozen=True)
@@ -69,6 +59,10 @@ class CollectPlan:
         """Give each index its inputs, as physical values."""
         columns = [physical_array(batch.column(i + 1), type_) for i, type_ in enumerate(self.types)]
         return [_batch([columns[i] for i in plan.inputs], batch.num_rows) for plan in self.indexes]
+
+    def finished_objects(self) -> FinishedObjects:
+        """Give the place for what these indexes store."""
+        return FinishedObjects([p.fields for p in self.indexes], [p.index.name for p in self.indexes])
 
     def no_rows(self) -> list[pa.RecordBatch]:
         """Give each index an empty batch of its inputs."""
@@ -143,7 +137,7 @@ def collect_parts(payload: bytes, objects: pa.Table, batches: Iterable[pa.Record
     its states so far.
     """
     plan = load_plan(payload)
-    finished = FinishedObjects([p.fields for p in plan.indexes])
+    finished = plan.finished_objects()
     number, current = -1, None
     for batch in batches:
         if batch.num_rows == 0:
@@ -163,7 +157,7 @@ def collect_parts(payload: bytes, objects: pa.Table, batches: Iterable[pa.Record
 def merge_parts(payload: bytes, objects: pa.Table, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Merge what ``collect_parts`` emitted, sorted by object: blocks pass, states of one object merge and finish."""
     plan = load_plan(payload)
-    finished = FinishedObjects([p.fields for p in plan.indexes])
+    finished = plan.finished_objects()
     number, current = -1, None
     for batch in batches:
         for found, is_finished, data in zip(*(batch.column(i) for i in range(3)), strict=True):

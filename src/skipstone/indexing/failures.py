@@ -7,17 +7,27 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from skipstone.errors import IndexingError, SkipstoneError
-from skipstone.indexing.collect import FAILURE_MARK, PluginRaisedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ReadFailedError", "explained_failures"]
+__all__ = ["PluginRaisedError", "ReadFailedError", "explained_failures"]
+
+FAILURE_MARK = "skipstone:failed:"
 
 _MARKED = re.compile(re.escape(FAILURE_MARK) + r"(?P<said>.*)")
 _CONDITION = re.compile(r"\[(?P<condition>[A-Z][A-Z0-9_.]+)\]\s*(?P<said>[^\n]*)")
 _NOISE = re.compile(r"\s*SQLSTATE: \w+.*$")
 _READING = ("FAILED_READ_FILE", "FILE_NOT_EXIST", "FileNotFoundException", "MALFORMED_RECORD_IN_PARSING")
+
+
+class PluginRaisedError(Exception):
+    """An index raised, in a worker or on the driver; what follows the mark is what the user is told."""
+
+    def __init__(self, name: str, what: str, error: BaseException) -> None:
+        lines = str(error).strip().splitlines()
+        said = f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
+        super().__init__(f"{FAILURE_MARK}{name} raised {said} while indexing {what}")
 
 
 class ReadFailedError(IndexingError):

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from skipstone.indexing.failures import PluginRaisedError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -24,10 +26,11 @@ def block_schema(fields: Sequence[Mapping[str, pa.DataType]]) -> pa.Schema:
 
 
 class FinishedObjects:
-    """Collects finished objects until there are enough for a block."""
+    """Collects finished objects until there are enough for a block; ``owners`` names the indexes."""
 
-    def __init__(self, fields: Sequence[Mapping[str, pa.DataType]]) -> None:
+    def __init__(self, fields: Sequence[Mapping[str, pa.DataType]], owners: Sequence[str]) -> None:
         self._schema = block_schema(fields)
+        self._owners = ["", "", *(owner for one, owner in zip(fields, owners, strict=True) for _ in one)]
         self._names = [tuple(one) for one in fields]
         self._clear()
 
@@ -58,7 +61,12 @@ class FinishedObjects:
 
     def take(self) -> pa.RecordBatch:
         """Give the objects so far and start anew."""
-        arrays = [stored_array(c, f.type) for c, f in zip(self._columns, self._schema, strict=True)]
+        arrays = []
+        for values, field, owner in zip(self._columns, self._schema, self._owners, strict=True):
+            try:
+                arrays.append(stored_array(values, field.type))
+            except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
+                raise PluginRaisedError(owner, f"its field {field.name.partition(':')[2]}", error) from error
         self._clear()
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 

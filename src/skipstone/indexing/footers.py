@@ -13,7 +13,6 @@ from skipstone.expressions.names import parse_column
 from skipstone.indexing.aggregates import from_aggregates
 from skipstone.indexing.arrow_job import plan_inputs
 from skipstone.indexing.collect import ObjectStates
-from skipstone.indexing.finished import FinishedObjects
 from skipstone.indexing.footer_values import Bounds, column_bounds
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def collect_from_footers(
     place = {column: i for i, column in enumerate(columns)}
     frame, whole_up_to = source.read(objects[:1])
     _, plan = plan_inputs(frame, bound, whole_up_to)
-    finished = FinishedObjects([p.fields for p in plan.indexes])
+    finished = plan.finished_objects()
     for footer in source.footers(objects, [parse_column(c.name) for c in columns]):
         bounds = _object_bounds(footer, [c.type for c in columns])
         if bounds is None:

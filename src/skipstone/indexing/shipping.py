@@ -25,18 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["dump_for_executors", "ship"]
 
-_SURFACE = "_surface"
-# On an executor, importing a stage must not import the public names, which bring the command line and more with them.
-_SHIPPED_INIT = f'''"""Skipstone as shipped to executors: the public names are there, but only when asked for."""
-
-
-def __getattr__(name):
-    import importlib
-
-    if name.startswith("_"):
-        raise AttributeError(name)
-    return getattr(importlib.import_module("skipstone.{_SURFACE}"), name)
-'''
 _NOT_SHIPPED = ("cli.py",)
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _FOUND_EVERYWHERE = frozenset({"skipstone", "pyarrow", "numpy", "pyspark", *sys.stdlib_module_names} - {"__main__"})
@@ -65,8 +53,6 @@ def _archive() -> Path:
         for path in sorted(package.rglob("*.py"))
         if path.relative_to(package).as_posix() not in _NOT_SHIPPED
     }
-    files[f"skipstone/{_SURFACE}.py"] = files.get("skipstone/__init__.py", b"")
-    files["skipstone/__init__.py"] = _SHIPPED_INIT.encode()
     digest = hashlib.sha256()
     for name, content in files.items():
         digest.update(f"{name}\0{len(content)}\0".encode() + content)

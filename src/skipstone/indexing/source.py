@@ -70,8 +70,8 @@ class ObjectSource:
         if found:
             msg = (
                 f"a dataset that is read with {' and '.join(f'{n}={options[n]}' for n in found)} cannot be indexed: "
-                "rows that the reader leaves out would be missing from the metadata, and a read that returns them would "
-                "skip them; read it without that option to index it"
+                "rows that the reader leaves out would be missing from the metadata, and a read that returns them "
+                "would skip them; read it without that option to index it"
             )
             raise IndexingError(msg)
 

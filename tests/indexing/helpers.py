@@ -1,0 +1,62 @@
+"""What the index job's tests share: a scan of files, and what was collected of it by object."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from skipstone.indexing.columns import resolve_indexes
+from skipstone.indexing.job import field_column, index_objects
+from skipstone.indexing.source import ObjectSource
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from skipstone.indexing.columns import BoundIndex
+    from skipstone.indexing.index import Index
+    from skipstone.indexing.job import Outcome
+
+
+def scan_of(df: DataFrame) -> Any:
+    return df.sparkSession._jvm.org.apache.spark.sql.skipstone.Bridge.scan(df._jdf)
+
+
+def bind(df: DataFrame, *indexes: Index) -> tuple[BoundIndex, ...]:
+    return resolve_indexes(df.sparkSession, scan_of(df), indexes)
+
+
+def run(df: DataFrame, *indexes: Index) -> tuple[Outcome, dict[str, dict[str, Any]]]:
+    """Index a DataFrame's files; give the outcome, and by file name what each index (by name) stored."""
+    scan = scan_of(df)
+    bound = resolve_indexes(df.sparkSession, scan, indexes)
+    outcome = index_objects(df.sparkSession, scan, bound)
+    return outcome, by_file(outcome, bound)
+
+
+def by_file(outcome: Outcome, bound: Sequence[BoundIndex]) -> dict[str, dict[str, Any]]:
+    found = {}
+    for row in outcome.table.to_pylist():
+        stored = {b.index.name: {name: row[field_column(b.id, name)] for name in outcome.fields[b.id]} for b in bound}
+        found[row["path"].rpartition("/")[2]] = {"rows": row["row_count"], "trusted": row["trusted"], **stored}
+    return found
+
+
+def source_and_objects(spark: SparkSession, df: DataFrame) -> tuple[ObjectSource, list[Any]]:
+    source = ObjectSource(spark, scan_of(df))
+    return source, source.list_objects()
+
+
+def rows_of(table: pa.Table) -> list[dict[str, Any]]:
+    """Give a block table by object, NaN made comparable and both zeros one."""
+    return [{k: _plain(v) for k, v in row.items()} for row in table.sort_by("object").to_pylist()]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else value + 0.0
+    if isinstance(value, list):
+        return sorted(map(_plain, value), key=repr)
+    return value
