@@ -28,7 +28,7 @@ from skipstone.cli_support import (
     print_json,
     quiet_session,
 )
-from skipstone.errors import IndexingError
+from skipstone.errors import DatasetError, IndexingError
 
 if TYPE_CHECKING:
     from skipstone.maintenance import IndexingReport
@@ -193,7 +193,7 @@ def explain(
     path, query = _without_path(reading, path, query)
     if query is None:
         msg = "give the QUERY to explain: a predicate such as \"ts >= '2026-01-01'\", or a whole SELECT"
-        raise IndexingError(msg)
+        raise DatasetError(msg)
     dataset = reading.dataset(path)
     df = dataset._df
     if _SELECT.match(query):

@@ -32,6 +32,8 @@ __all__ = ["Output", "Reading", "console", "dataset_command", "failing_politely"
 
 _PIPE_WIDTH = 160
 _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+_REPEATING_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+"""PySpark logs an error that it raises once more, as JSON, to stderr."""
 
 
 class Output(StrEnum):
@@ -129,10 +131,13 @@ def quiet_session(
     log
         File for what Spark writes to stderr; a temporary one when not given.
     """
+    from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
     from skipstone.session import configure
 
+    for name in _REPEATING_LOGGERS:
+        PySparkLogger.getLogger(name).disabled = True
     settings = {**_QUIET, "spark.app.name": "skipstone"}
     if hive:
         settings["spark.sql.catalogImplementation"] = "hive"

@@ -1,0 +1,76 @@
+"""The README tells the truth: its Python runs, prints what it says, and its tables and links are those of the code."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+import skipstone
+from skipstone.session import SETTINGS
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def comparable(text):
+    """Leave out what differs between runs: folders, sizes and times."""
+    text = re.sub(r"\S*/logs\b", "FOLDER", text)
+    text = re.sub(r"\(listing .*?\)", "(…)", text)
+    text = re.sub(r"\d[\d,.]*(?= ms)|\d[\d,]*(?= of \d[\d,]* bytes)|\d[\d,]*(?= bytes)", "N", text)
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
+def test_the_python_runs_and_prints_what_the_readme_says(spark, capsys):
+    (code,) = blocks("python")
+    (output,) = blocks("text")
+    exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+    assert comparable(capsys.readouterr().out) == comparable(output)
+
+
+def test_the_custom_index_example_skips(spark, capsys):
+    example = runpy.run_path(str(ROOT / "examples" / "custom_index.py"), run_name="custom_index_example")
+    example["main"]()
+    told = capsys.readouterr().out
+    assert "4000 rows" in told
+    assert "kept=4, skipped=12" in told
+
+
+def test_every_index_type_that_is_named_exists():
+    named = set(re.findall(r"^\| `(\w+Index)\(", README, re.MULTILINE))
+    assert named == {name for name in skipstone.__all__ if name.endswith("Index") and name != "Index"}
+
+
+def test_the_settings_are_those_of_the_code():
+    table = README.partition("## Settings")[2].partition("\n## ")[0]
+    told = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", table, re.MULTILINE))
+    assert told.keys() == SETTINGS.keys()
+    for name, (default, _, _) in SETTINGS.items():
+        assert told[name].strip("`") == default or not default
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(document):
+    text = re.sub(r"```.*?```", "", document.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)#\s]+)", text):
+        if not target.startswith(("http:", "https:", "mailto:")):
+            assert (document.parent / target).exists(), target
+
+
+def test_the_documents_name_real_modules():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    package = ROOT / "src" / "skipstone"
+    for name in re.findall(r"`([a-z_]+/[\w*]+\.(?:py|scala)|[a-z_]+\.py)`", text):
+        assert list(package.glob(name)), name
