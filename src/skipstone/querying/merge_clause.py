@@ -154,46 +154,54 @@ def _negations(vertex: Expression, clauses: tuple[Clause, ...], on_error: OnErro
 
 
 class _Joiner:
-    """Joins clauses flat, without duplicates, and tells equal ones by number: they too may be very deep."""
+    """Joins clauses flat, without duplicates, and tells equal ones by identity: they too may be very deep."""
 
     def __init__(self) -> None:
         self._by_key: dict[Any, Clause] = {}
+        self._made: set[int] = set()
 
     def conjunction(self, clauses: Iterable[Clause | None]) -> Clause | None:
         """Join clauses that all hold; one that never does settles it."""
-        terms = self._flat((clause for clause in clauses if clause is not None), AndClause)
-        never = next((term for term in terms if isinstance(term, NeverClause)), None)
+        terms = self._flat([clause for clause in clauses if clause is not None], AndClause)
+        never = next((term for term in terms if type(term) is NeverClause), None)
         return never or self._joined(terms, AndClause)
 
     def disjunction(self, clauses: list[Clause | None]) -> Clause | None:
         """Join clauses of which some must hold; one that is missing might."""
-        if any(clause is None for clause in clauses):
+        present = [clause for clause in clauses if clause is not None]
+        if len(present) < len(clauses):
             return None
-        terms = self._flat((clause for clause in clauses if clause is not None), OrClause)
-        return self._joined([term for term in terms if not isinstance(term, NeverClause)] or terms, OrClause)
+        terms = self._flat(present, OrClause)
+        return self._joined([term for term in terms if type(term) is not NeverClause] or terms, OrClause)
 
-    def _flat(self, clauses: Iterable[Clause], connective: type[AndClause | OrClause]) -> list[Clause]:
+    def _flat(self, clauses: list[Clause], connective: type[AndClause | OrClause]) -> list[Clause]:
         """Give the distinct terms, those of nested joins of the same kind among them."""
+        if len(clauses) == 1:
+            return [self._one(clauses[0])]
         terms: dict[int, Clause] = {}
         for clause in clauses:
-            for term in clause.terms if isinstance(clause, connective) else (clause,):
-                one = self._one(term)
+            if not isinstance(clause, connective):
+                one = self._one(clause)
                 terms.setdefault(id(one), one)
+            elif id(clause) in self._made:
+                terms.update(zip(map(id, clause.terms), clause.terms, strict=True))
+            else:
+                terms.update((id(one), one) for one in map(self._one, clause.terms))
         return list(terms.values())
 
     def _joined(self, terms: list[Clause], connective: type[AndClause | OrClause]) -> Clause | None:
         """Make one clause of distinct terms."""
         if len(terms) < 2:
             return terms[0] if terms else None
-        return self._by_key.setdefault((connective, tuple(map(id, terms))), connective(tuple(terms)))
+        joined = self._by_key.setdefault((connective, tuple(map(id, terms))), connective(tuple(terms)))
+        self._made.add(id(joined))
+        return joined
 
     def _one(self, clause: Clause) -> Clause:
-        """Give the first clause that equals this one; joins made here were made once already."""
-        if isinstance(clause, AndClause | OrClause):
-            key: Any = (type(clause), tuple(map(id, clause.terms)))
-        else:
-            key = (type(clause), clause)
+        """Give the first clause that equals this one; what was joined here is the first of its kind already."""
+        if id(clause) in self._made:
+            return clause
         try:
-            return self._by_key.setdefault(key, clause)
-        except TypeError:  # a plug-in's clause that cannot be hashed equals itself only
+            return self._by_key.setdefault((type(clause), clause), clause)
+        except (TypeError, RecursionError):  # one that cannot be hashed or compared equals itself only
             return self._by_key.setdefault(id(clause), clause)
