@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import threading
-from importlib.metadata import entry_points
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
 from skipstone.errors import PluginError
@@ -59,10 +60,16 @@ def load_plugins(modules: Iterable[str] = ()) -> None:
     PluginError
         When one cannot be imported; the message names it.
     """
-    for entry in entry_points(group=ENTRY_POINT_GROUP):
+    for entry in _installed():
         _load_once(f"entry point {entry.name} = {entry.value}", entry.load)
     for module in modules:
         _load_once(f"module {module}", lambda module=module: importlib.import_module(module))
+
+
+@cache
+def _installed() -> tuple[EntryPoint, ...]:
+    """Find the installed plug-ins, once: it opens a file of every installed package, and queries wait for it."""
+    return tuple(entry_points(group=ENTRY_POINT_GROUP))
 
 
 def _load_once(what: str, load: object) -> None:

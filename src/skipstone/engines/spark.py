@@ -11,8 +11,10 @@ import json
 import tempfile
 import threading
 from collections import OrderedDict
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -30,6 +32,7 @@ from skipstone.stores.spark_evaluation import SparkPartEvaluator
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     from skipstone.stores.metadata_store import MetadataStore, Snapshot
@@ -82,14 +85,15 @@ class SparkPlanner:
         return str(Path(file.name))
 
     def explained(self, key: int) -> Plan | None:
-        """Give a recent plan in full, for ``explain``."""
+        """Give a recent plan for ``explain``: its labelled trees, without which objects were kept."""
         with self._lock:
             return self._plans.get(key)
 
     def _remember(self, key: int, plan: Plan, store: MetadataStore) -> None:
-        """Keep a bounded number of plans and snapshots."""
+        """Keep a bounded number of plans and snapshots; a plan without its answer, which has a byte per object."""
+        labelled = replace(plan, decisions=tuple(replace(d, evaluation=None) for d in plan.decisions))
         with self._lock:
-            self._plans[key] = plan
+            self._plans[key] = labelled
             while len(self._plans) > _MOST_PLANS:
                 self._plans.popitem(last=False)
             for decision in plan.decisions:
@@ -153,7 +157,7 @@ def store_for(spark: SparkSession, settings: Mapping[str, str]) -> MetadataStore
         msg = f"spark.skipstone.store is {name!r}: there is no such metadata store; use 'parquet'"
         raise SettingError(msg)
     cache_bytes = _byte_count(settings.get("cacheBytes", ""))
-    key = (spark.sparkContext.applicationId, location, cache_bytes)
+    key = (_application(spark), location, cache_bytes)
     with _stores_lock:
         if key not in _stores:
             _stores[key] = ParquetStore(
@@ -175,6 +179,18 @@ def _byte_count(setting: str) -> int:
     return int(setting)
 
 
+_applications: WeakKeyDictionary[SparkContext, str] = WeakKeyDictionary()
+
+
+def _application(spark: SparkSession) -> str:
+    """Give the id of a session's application, asked of the JVM once: every query wants it."""
+    context = spark.sparkContext
+    known = _applications.get(context)
+    if known is None:
+        known = _applications[context] = str(context.applicationId)
+    return known
+
+
 _planners: dict[str, SparkPlanner] = {}
 
 
@@ -191,7 +207,7 @@ def attach(spark: SparkSession) -> SparkSession:
     require_bridge(spark)
     for index_type in indexes.BUILT_IN:
         registry.register_index(index_type)
-    application = spark.sparkContext.applicationId
+    application = _application(spark)
     if application not in _planners:
         start: Any = java_gateway.ensure_callback_server_started
         start(spark.sparkContext._gateway)
@@ -204,4 +220,4 @@ def attach(spark: SparkSession) -> SparkSession:
 def planner_of(spark: SparkSession) -> SparkPlanner:
     """Give the planner that serves a session."""
     attach(spark)
-    return _planners[spark.sparkContext.applicationId]
+    return _planners[_application(spark)]
