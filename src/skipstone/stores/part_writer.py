@@ -61,7 +61,7 @@ class PartWriter:
         for name in table.column_names:
             self._sizes[name] += table.column(name).nbytes
         self._rows += table.num_rows
-        self._removed += table.column("removed").combinechunks_of().true_count
+        self._removed += table.column("removed").combine_chunks().true_count
         self._writer.write_table(table, row_group_size=rows_per_group(table.num_rows, table.nbytes))
 
     def close(self) -> None:
