@@ -194,11 +194,11 @@ def test_depth_and_width():
     assert str(normalize(read_expression(e)))
     text = '{"k":"not","c":[' * 5000 + json.dumps(node("isnull", X)) + "]}" * 5000
     assert str(normalize(read_expression(deep_json.loads(text)))) == "x IS NULL"
-    started = time.perf_counter()
+    started = time.process_time()
     wide = read_expression(node("or", *(node("eq", X, lit("integer", str(n))) for n in range(5000))))
     assert len(wide.terms) == 5000
     assert len(read_expression(node("in", X, *(lit("integer", str(n)) for n in range(10_000)))).options) == 10_000
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 JSON = st.recursive(

@@ -4,7 +4,7 @@ import time
 
 import pytest
 from hypothesis import Phase, given, settings
-from tests.expressions.three_valued import evaluate, predicates, rows
+from tests.expressions.three_valued import evaluate, predicates, rows, small_predicates
 
 from skipstone.expressions import normalize as normalize_module
 from skipstone.expressions import rules
@@ -232,7 +232,7 @@ def assert_caught():
     """Assert that the property fails; the example need not be a small one."""
 
     @settings(max_examples=5000, deadline=None, database=None, derandomize=True, phases=[Phase.generate])
-    @given(predicates(max_leaves=4), rows())
+    @given(small_predicates(), rows())
     def search(e, sample):
         check_same_rows(e, sample)
 
@@ -318,6 +318,6 @@ def _left_deep(terms):
 @pytest.mark.parametrize("make", [lambda terms: Or(tuple(terms)), _left_deep])
 def test_wide_trees_are_quick(make):
     e = make([EqualTo(x, i(n % 5000)) for n in range(6000)])
-    started = time.perf_counter()
+    started = time.process_time()
     assert len(normalize(e).terms) == 5000
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1

@@ -195,3 +195,10 @@ def _connected(children):
 def predicates(max_leaves=8):
     """Random predicates."""
     return st.recursive(leaves(), _connected, max_leaves=max_leaves)
+
+
+def small_predicates():
+    """Single leaves and the smallest trees around them: the quickest way to meet every rule."""
+    pairs = st.tuples(leaves(), leaves())
+    simple = st.one_of(leaves(), pairs.map(And), pairs.map(Or))
+    return st.one_of(leaves(), simple, simple.map(Not))

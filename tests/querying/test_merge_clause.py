@@ -4,7 +4,7 @@ import sys
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from tests.expressions.three_valued import COLUMNS, VALUES, evaluate, predicates
+from tests.expressions.three_valued import COLUMNS, VALUES, evaluate, predicates, small_predicates
 from tests.querying.stubs import Known, kept
 
 from skipstone.expressions.normalize import normalize
@@ -207,7 +207,7 @@ def test_objects_are_skipped_at_all(connective):
 
 def _caught(error=AssertionError):
     @settings(max_examples=3000, deadline=None, database=None, derandomize=True, phases=[Phase.generate])
-    @given(predicates(max_leaves=4), st.integers(0, 2**32))
+    @given(small_predicates(), st.integers(0, 2**32))
     def search(tree, seed):
         check(tree, seed)
 
