@@ -29,16 +29,16 @@ def stored(*filters):
 
 
 @pytest.mark.parametrize("fpp", [0.1, 0.01, 0.001])
-@pytest.mark.parametrize("count", [1, 2, 5, 10, 100, 1000, 20_000])
+@pytest.mark.parametrize("count", [1, 2, 5, 10, 100, 1000])
 def test_the_false_positive_rate_is_what_was_asked_for(fpp, count):
     """At least 20,000 lookups of absent values; every present value is found."""
-    filters = [make_filter(hashes(1_000_000 * n, count), fpp) for n in range(max(1, min(400, 4000 // count)))]
+    filters = [make_filter(hashes(1_000_000 * n, count), fpp) for n in range(max(20, min(400, 4000 // count)))]
     known = stored(*filters)
     absent = [spark_hash(-v, "bigint") for v in range(1, max(50, 20_000 // len(filters)) + 1)]
     found = [BloomFilterClause(INDEX, (h,)).might_match(known).true_count for h in absent]
     rate = sum(found) / (len(absent) * len(filters))
     assert rate < fpp * 1.25 + 3 * math.sqrt(fpp / (len(absent) * len(filters)))
-    present = hashes(0, min(count, 300)).to_pylist()
+    present = hashes(0, min(count, 100)).to_pylist()
     assert all(BloomFilterClause(INDEX, (h,)).might_match(known)[0].as_py() for h in present)
 
 

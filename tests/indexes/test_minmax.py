@@ -35,6 +35,7 @@ def invalid_text(*values):
         (b"a" * 62 + b"\xff" * 9, b"a" * 62 + b"\xff\xff", b"a" * 61 + b"b"),
         (b"\xff" * 65, b"\xff" * 64, None),
     ],
+    ids=["whole", "cut", "cut before 0xff", "nothing left"],
 )
 def test_long_bounds_are_cut_and_stay_bounds(value, lower, upper):
     stored = MinMaxMetadata.of(pa.array([value])).finish(OBJECT)

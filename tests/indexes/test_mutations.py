@@ -89,7 +89,7 @@ MUTATIONS = {
     ),
     "value list: startswith is endswith": (value_list._PLACES, "prefix", pc.ends_with, "valuelist", "string"),
     "value list: first part only": (value_list.ValueListMetadata, "merge", lambda self, _: self, "valuelist", "int"),
-    "bloom: literal hashed otherwise": (bloom_filter, "spark_hash", lambda v, t: ~spark_hash(v, t), "bloomfilter", "int"),
+    "bloom: hashed otherwise": (bloom_filter, "spark_hash", lambda v, t: ~spark_hash(v, t), "bloomfilter", "int"),
     "bloom: zero is nothing": (
         bloom_filter, "spark_hash", lambda v, t: spark_hash(v or 7.0, t), "bloomfilter", "double",
     ),

@@ -15,7 +15,7 @@ from skipstone.indexes.value_list import (
 from skipstone.indexing.index import Index
 from skipstone.indexing.objects import DataObject
 from skipstone.querying.filter import Filter
-from skipstone.testing import InMemoryMetadata, assert_represents, kept_objects
+from skipstone.testing import InMemoryMetadata, assert_represents, collect, kept_objects
 
 OBJECT = DataObject("o", 1, 0)
 TEXT = Column("c", "string")
@@ -138,8 +138,6 @@ def test_like_is_literal_but_for_its_wildcards(pattern, escape, matching):
     index = ValueListIndex("c")
     outcome = assert_represents(index, [predicate, Not(predicate)], objects, {"c": "string"})
     assert outcome.relevant == len(texts) == outcome.skipped
-    from skipstone.testing import collect
-
     kept = kept_objects(index, predicate, collect(index, objects, {"c": "string"}))
     assert [text for text, keep in zip(texts, kept, strict=True) if keep] == matching
 
