@@ -11,6 +11,7 @@ from skipstone.errors import DatasetError
 from skipstone.relation import Relation
 from skipstone.reporting.describe import DESCRIBE_SCHEMA, describe_rows
 from skipstone.reporting.explain import Explanation, explain_scans
+from skipstone.settings import get_setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -140,10 +141,8 @@ class Dataset:
 
     def _store(self) -> MetadataStore:
         """Give the store that the session's settings choose at this moment."""
-        from skipstone.session import get_setting
-
-        names = ("location", "store")
-        return store_for(self._spark, {n: v for n in names if (v := get_setting(self._spark, n)) is not None})
+        names = ("location", "store", "cacheBytes")
+        return store_for(self._spark, {name: str(get_setting(self._spark, name)) for name in names})
 
     def __repr__(self) -> str:
         return f"Dataset({self.root!r}, format={self._relation.format!r})"

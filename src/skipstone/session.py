@@ -1,4 +1,4 @@
-"""Put Skipstone into a Spark session: the builder, the check that it is in, and the ``spark.skipstone.*`` settings."""
+"""Put Skipstone into a Spark session: a builder that brings the bridge along and attaches the planner."""
 
 from __future__ import annotations
 
@@ -6,20 +6,17 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from skipstone.bridge.build import bridge_jar
-from skipstone.errors import SessionNotConfiguredError, SettingError, UnsupportedSparkError
+from skipstone.bridge.presence import EXTENSION, has_class, require_bridge, require_version
+from skipstone.errors import UnsupportedSparkError
+from skipstone.settings import SETTINGS, get_setting
 
 __all__ = ["EXTENSION", "SETTINGS", "configure", "get_setting", "require_bridge"]
-
-EXTENSION: Final = "org.apache.spark.sql.skipstone.SkipstoneExtensions"
-"""The class that goes into ``spark.sql.extensions``."""
-
-_HOW_TO = "Make the session by skipstone.configure(SparkSession.builder).getOrCreate()"
 
 
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
@@ -44,7 +41,7 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     --------
     >>> spark = skipstone.configure(SparkSession.builder.master("local[2]")).getOrCreate()  # doctest: +SKIP
     """
-    _require_version()
+    require_version()
     configured = _Builder()
     configured._options = builder._options
     configured._require_classic()
@@ -114,106 +111,5 @@ def _load(jar: Path) -> None:
     jvm: Any = SparkContext._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     url = jvm.java.io.File(str(jar)).toURI().toURL()
-    if not _has_class(jvm):
+    if not has_class(jvm):
         loader.addURL(url)
-
-
-def _has_class(jvm: Any) -> bool:
-    from py4j.protocol import Py4JError
-
-    try:
-        jvm.java.lang.Class.forName(EXTENSION, False, jvm.java.lang.Thread.currentThread().getContextClassLoader())
-    except Py4JError:
-        return False
-    return True
-
-
-def require_bridge(spark: SparkSession) -> None:
-    """Check that a session has the bridge.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        The session to be used with Skipstone.
-
-    Raises
-    ------
-    UnsupportedSparkError
-        If it is a Spark Connect session, or of a version that is not 4.x.
-    SessionNotConfiguredError
-        If it was made without the extension, which cannot be added to a running session.
-    """
-    _require_version()
-    jvm: Any = getattr(spark, "_jvm", None)  # Connect's sessions have none
-    if jvm is None:
-        raise UnsupportedSparkError(
-            f"Skipstone needs a classic Spark session, not {type(spark).__module__}'s. {_HOW_TO}."
-        )
-    if not _has_class(jvm) or not jvm.org.apache.spark.sql.skipstone.Bridge.installed(spark._jsparkSession):
-        raise SessionNotConfiguredError(
-            "This Spark session runs without Skipstone's extension, and a running session cannot get one. "
-            f"Stop it (spark.stop()), then: {_HOW_TO}."
-        )
-
-
-def _require_version() -> None:
-    import pyspark
-
-    if pyspark.__version__.split(".", maxsplit=1)[0] != "4":
-        raise UnsupportedSparkError(
-            f"Skipstone works with pyspark 4.x, and {pyspark.__version__} is installed: pip install 'pyspark>=4,<5'."
-        )
-
-
-def _flag(text: str) -> bool:
-    return {"true": True, "false": False}[text.strip().lower()]
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name for name in map(str.strip, text.split(",")) if name)
-
-
-def _positive(text: str) -> int:
-    if (number := int(text)) <= 0:
-        raise ValueError(text)
-    return number
-
-
-SETTINGS: Final[dict[str, tuple[str, Callable[[str], Any], str]]] = {
-    "enabled": ("true", _flag, "true or false"),
-    "location": ("", str.strip, "a folder, or nothing for beside the data"),
-    "store": ("parquet", str.strip, "the name of a metadata store"),
-    "plugins": ("", _names, "module names, separated by commas"),
-    "force": ("false", _flag, "true or false"),
-    "plannerTimeoutMs": ("30000", _positive, "a whole number of milliseconds above 0"),
-}
-"""Name after ``spark.skipstone.``: the default, what reads its text, and what is allowed, for people."""
-
-
-def get_setting(spark: SparkSession, name: str) -> Any:
-    """Read one of the ``spark.skipstone.*`` settings.
-
-    Parameters
-    ----------
-    spark : SparkSession
-        The session whose setting it is.
-    name : str
-        The name without ``spark.skipstone.``: one of `SETTINGS`.
-
-    Returns
-    -------
-    Any
-        ``bool`` for ``enabled`` and ``force``, ``str`` for ``location`` and ``store``, a tuple of names for
-        ``plugins``, ``int`` for ``plannerTimeoutMs``.
-
-    Raises
-    ------
-    SettingError
-        If the value makes no sense.
-    """
-    default, read, allowed = SETTINGS[name]
-    text = spark.conf.get(f"spark.skipstone.{name}", default) or ""
-    try:
-        return read(text)
-    except (KeyError, ValueError):
-        raise SettingError(f"spark.skipstone.{name} is {text!r}, allowed is {allowed}.") from None

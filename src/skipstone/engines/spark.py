@@ -19,11 +19,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from skipstone import indexes, registry
+from skipstone.bridge.presence import require_bridge
 from skipstone.engines.planner import Plan, plan_scan
 from skipstone.errors import SettingError, SkipstoneError
+from skipstone.expressions import deep_json
 from skipstone.expressions.from_spark import read_expression
 from skipstone.relation import Relation
-from skipstone.session import require_bridge
 from skipstone.stores.filesystem import file_system_for
 from skipstone.stores.packed import packed_objects
 from skipstone.stores.parquet import ParquetStore
@@ -64,7 +65,7 @@ class SparkPlanner:
         """Answer the request that ends with ``text``."""
         with self._lock:
             pieces = self._parts.pop(key, [])
-        request = json.loads("".join([*pieces, text]))
+        request = deep_json.loads("".join([*pieces, text]))
         relation = Relation.of(request["relation"])
         try:
             registry.load_plugins(_names(relation.skipstone.get("plugins", "")))

@@ -148,7 +148,7 @@ def skipping_stats(spark: SparkSession) -> Iterator[SkippingStats]:
     >>> stats[-1].objects.skipped  # doctest: +SKIP
     8189
     """
-    from skipstone.session import require_bridge
+    from skipstone.bridge.presence import require_bridge
 
     require_bridge(spark)
     block = SkippingStats(spark)
@@ -162,7 +162,7 @@ def skipping_stats(spark: SparkSession) -> Iterator[SkippingStats]:
 
 def last_query(spark: SparkSession) -> list[ScanStats]:
     """Give the statistics of the latest query that the calling thread planned: an entry per file scan."""
-    from skipstone.session import require_bridge
+    from skipstone.bridge.presence import require_bridge
 
     require_bridge(spark)
     bridge: Any = spark._jvm.org.apache.spark.sql.skipstone.Bridge  # type: ignore[union-attr]

@@ -1,0 +1,68 @@
+"""The ``spark.skipstone.*`` settings: their defaults, and what they may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from skipstone.errors import SettingError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["SETTINGS", "get_setting"]
+
+
+def _flag(text: str) -> bool:
+    return {"true": True, "false": False}[text.strip().lower()]
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name for name in map(str.strip, text.split(",")) if name)
+
+
+def _positive(text: str) -> int:
+    if (number := int(text)) <= 0:
+        raise ValueError(text)
+    return number
+
+
+SETTINGS: Final[dict[str, tuple[str, Callable[[str], Any], str]]] = {
+    "enabled": ("true", _flag, "true or false"),
+    "location": ("", str.strip, "a folder, or nothing for beside the data"),
+    "store": ("parquet", str.strip, "the name of a metadata store"),
+    "plugins": ("", _names, "module names, separated by commas"),
+    "cacheBytes": (str(1 << 30), _positive, "a whole number of bytes above 0"),
+    "force": ("false", _flag, "true or false"),
+    "plannerTimeoutMs": ("30000", _positive, "a whole number of milliseconds above 0"),
+}
+"""Name after ``spark.skipstone.``: the default, what reads its text, and what is allowed, for people."""
+
+
+def get_setting(spark: SparkSession, name: str) -> Any:
+    """Read one of the ``spark.skipstone.*`` settings.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session whose setting it is.
+    name : str
+        The name without ``spark.skipstone.``: one of `SETTINGS`.
+
+    Returns
+    -------
+    Any
+        ``bool`` for ``enabled`` and ``force``, ``str`` for ``location`` and ``store``, a tuple of names for
+        ``plugins``, ``int`` for ``plannerTimeoutMs``.
+
+    Raises
+    ------
+    SettingError
+        If the value makes no sense.
+    """
+    default, read, allowed = SETTINGS[name]
+    text = spark.conf.get(f"spark.skipstone.{name}", default) or ""
+    try:
+        return read(text)
+    except (KeyError, ValueError):
+        raise SettingError(f"spark.skipstone.{name} is {text!r}, allowed is {allowed}.") from None
