@@ -38,32 +38,35 @@ by_index = pytest.mark.parametrize("index", INDEXES, ids=lambda index: index.nam
 by_type = pytest.mark.parametrize("type_", TYPES)
 
 
+def one_zero(value):
+    """Which of -0.0 and 0.0 is the bound of both is nobody's business."""
+    return value + 0.0 if isinstance(value, float) else value
+
+
 def batch(values, type_):
     return pa.record_batch({"c": pa.array(values, physical_type(type_))})
 
 
-@by_index
 @by_type
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
-def test_clauses_represent_their_predicates(index, type_, data):
+def test_clauses_represent_their_predicates(type_, data):
     values = st.lists(values_of(type_), max_size=5)
     objects = [batch(rows, type_) for rows in data.draw(st.lists(values, min_size=1, max_size=5))]
     predicates = data.draw(st.lists(leaf_predicates("c", type_), min_size=1, max_size=6))
-    metadata = collect(index, objects, {"c": type_})
-    assert_represents(index, predicates, objects, {"c": type_}, metadata=metadata)
-    assert_monotone(index, predicates, metadata)
+    for index in INDEXES:
+        metadata = collect(index, objects, {"c": type_})
+        assert_represents(index, predicates, objects, {"c": type_}, metadata=metadata)
+        assert_monotone(index, predicates, metadata)
 
 
-@by_index
 @by_type
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
-def test_parts_merge_to_the_whole(index, type_, data):
-    rows = batch(data.draw(st.lists(values_of(type_), max_size=8)), type_)
-    if index.type_name == "minmax" and type_ in ("float", "double"):
-        return  # -0.0 or 0.0 may be the bound, as the order has it
-    assert_merges(index, rows, {"c": type_}, length=100)
+def test_parts_merge_to_the_whole(type_, data):
+    rows = batch(data.draw(st.lists(values_of(type_).map(one_zero), max_size=8)), type_)
+    for index in INDEXES:
+        assert_merges(index, rows, {"c": type_}, length=100)
 
 
 @by_index
@@ -71,8 +74,6 @@ def test_parts_merge_to_the_whole(index, type_, data):
 @given(values=st.lists(st.integers(0, 9) | st.none(), min_size=1, max_size=12), seed=st.integers(0, 99))
 def test_parts_merge_in_any_order_and_grouping(index, values, seed):
     chance = random.Random(seed)
-    inputs = collect(ValueListIndex("c"), [], {"c": "int"})  # nothing collected; shows that no object is fine
-    assert len(inputs) == 0
     states = [_state(index, [value]) for value in values]
     whole = _stored(_state(index, values))
     chance.shuffle(states)

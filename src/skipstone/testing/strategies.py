@@ -44,8 +44,8 @@ def physical_type(spark_type: str) -> pa.DataType:
     return _PHYSICAL[spark_type] if spark_type in _PHYSICAL else pa.int64()
 
 
-def values_of(spark_type: str) -> SearchStrategy[Any]:
-    """Give a Hypothesis strategy for physical values of a type, NULL and the awkward ones among them."""
+def values_of(spark_type: str, *, nulls: bool = True) -> SearchStrategy[Any]:
+    """Give a Hypothesis strategy for physical values of a type, the awkward ones and (unless told) NULL among them."""
     from hypothesis import strategies as st
 
     arrow = physical_type(spark_type)
@@ -67,7 +67,7 @@ def values_of(spark_type: str) -> SearchStrategy[Any]:
             "binary": st.binary(max_size=3) | st.binary(max_size=80),
         }
         found = strategies[spark_type]
-    return st.none() | found
+    return st.none() | found if nulls else found
 
 
 def leaf_predicates(column: str, spark_type: str) -> SearchStrategy[Expression]:
@@ -75,7 +75,7 @@ def leaf_predicates(column: str, spark_type: str) -> SearchStrategy[Expression]:
     from hypothesis import strategies as st
 
     subject = Column(column, spark_type)
-    literals = values_of(spark_type).filter(lambda v: v is not None).map(lambda v: Literal(v, spark_type))
+    literals = values_of(spark_type, nulls=False).map(lambda v: Literal(v, spark_type))
     options = st.lists(literals, min_size=1, max_size=4).map(tuple)
     comparisons = [
         tree.EqualTo, tree.NotEqualTo, tree.EqualNullSafe,
