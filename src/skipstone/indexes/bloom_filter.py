@@ -61,7 +61,7 @@ def make_filter(hashes: pa.Array, fpp: float) -> Mapping[str, Any]:
     bits = np.zeros(size, np.bool_)
     state = hashes.to_numpy().view(np.uint64)
     for _ in range(turns):
-        bits[((state >> np.uint64(32)) * np.uint64(size)) >> np.uint64(32)] = True
+        bits[(((state >> np.uint64(32)) * np.uint64(size)) >> np.uint64(32)).view(np.int64)] = True
         state = state * np.uint64(_MULTIPLIER) + np.uint64(_INCREMENT)
     return {"bits": np.packbits(bits, bitorder="little").tobytes(), "hashes": turns}
 
