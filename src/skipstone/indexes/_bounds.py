@@ -66,10 +66,10 @@ def bounds_might_match(metadata: Metadata, index: Index, test: Among | Compare |
             prefix = text.encode()
             beyond = successor(prefix)
             if negated:
-                above = _compare(upper, ">=", beyond) if beyond else pa.array([False] * len(upper), pa.bool_())
-                return pc.or_kleene(_compare(lower, "<", prefix), above)
-            below = _compare(lower, "<", beyond) if beyond else pa.array([True] * len(lower), pa.bool_())
-            return pc.and_kleene(_compare(upper, ">=", prefix), below)
+                before = _compare(lower, "<", prefix)
+                return pc.or_kleene(before, _compare(upper, ">=", beyond)) if beyond else before
+            not_before = _compare(upper, ">=", prefix)
+            return pc.and_kleene(not_before, _compare(lower, "<", beyond)) if beyond else not_before
 
 
 _OPERATORS = {

@@ -244,7 +244,7 @@ class CountClause(Clause):
         leaf = read_leaf(self.predicate)
         if leaf is None:
             return unknown(len(metadata))
-        ways = [pa.array([False] * len(metadata), pa.bool_())]
+        ways: list[pa.BooleanArray] = []
         if leaf.test == EVERYTHING:
             ways.append(has_ordinary(metadata, self.index, floating=leaf.floating))
         elif leaf.test != NOTHING:
@@ -253,7 +253,7 @@ class CountClause(Clause):
             ways.append(has_null(metadata, self.index))
         if leaf.on_nan:
             ways.append(has_nan(metadata, self.index))
-        return reduce(pc.or_kleene, ways)
+        return reduce(pc.or_kleene, ways) if ways else pa.repeat(pa.scalar(False), len(metadata))
 
     @property
     def requires(self) -> tuple[tuple[Index, str], ...]:
