@@ -72,7 +72,7 @@ class Plan:
     @property
     def refusal(self) -> str | None:
         """Why no index serves this scan of an indexed dataset; ``None`` when one does or the dataset has none."""
-        if not self.indexed or any(d.evaluation is not None for d in self.decisions):
+        if not self.indexed or any(d.evaluation is not None and _serves(d.labelled) for d in self.decisions):
             return None
         return "no index can serve this query: " + ("; ".join(self.not_used) or "no reason known")
 
@@ -246,6 +246,27 @@ def _unserved(labelled: Labelled) -> Iterator[Expression]:
                 waiting.extend(reversed(node.terms))
         elif not isinstance(node, IsNotNull | Literal) and not labelled.labels.get(node):
             yield node
+
+
+def _serves(labelled: Labelled | None) -> bool:
+    """Say whether an index serves more than the ``IS NOT NULL`` that Spark puts before a predicate on a column."""
+    if labelled is None:
+        return False
+    waiting: list[Expression] = [labelled.tree]
+    guarded: set[str] = set()
+    mentioned: set[str] = set()
+    while waiting:
+        node = waiting.pop()
+        labels = labelled.labels.get(node)
+        if labels and not isinstance(node, IsNotNull):
+            return True
+        if isinstance(node, And | Or):
+            waiting.extend(node.terms)
+        elif isinstance(node, IsNotNull) and labels:
+            guarded.update(column.name for column in columns_of(node))
+        else:
+            mentioned.update(column.name for column in columns_of(node))
+    return bool(guarded - mentioned)
 
 
 _said: set[str] = set()
