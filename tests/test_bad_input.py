@@ -56,6 +56,12 @@ def test_index_that_cannot_be_built(spark, path, index, error, words):
     assert not os.path.exists(f"{path}/_skipstone")
 
 
+def test_key_that_would_not_be_used(spark, path):
+    with pytest.raises(IndexingError, match="does not encrypt"):
+        Dataset.for_path(spark, path).create_indexes(MinMaxIndex("id", key="secret"))
+    assert not os.path.exists(f"{path}/_skipstone")
+
+
 def test_duplicate_index(spark, path):
     handle = Dataset.for_path(spark, path)
     with pytest.raises(IndexExistsError, match=r"minmax\(id\)"):

@@ -89,6 +89,7 @@ def create_indexes(target: Target, indexes: Sequence[Index]) -> IndexingReport:
     if not indexes:
         msg = "create_indexes needs at least one index, for example MinMaxIndex('ts')"
         raise IndexingError(msg)
+    _refuse_keys(indexes)
     base = target.store.latest(target.root)
     existing = base.indexes if base is not None else ()
     resolved = resolve_indexes(target.spark, target.scan, indexes)
@@ -176,6 +177,16 @@ def drop_indexes(target: Target, names: tuple[str, ...]) -> None:
         base,
         lambda current: Change(tuple(r for r in (current.indexes if current else ()) if r.name not in names)),
     )
+
+
+def _refuse_keys(indexes: Sequence[Index]) -> None:
+    """Raise for an index that asks to be encrypted: better no index than one that is readable after all."""
+    keyed = [index.name for index in indexes if index.key is not None]
+    if keyed:
+        msg = (
+            f"{', '.join(keyed)} cannot be built: this store does not encrypt metadata; leave key= out to keep it plain"
+        )
+        raise IndexingError(msg)
 
 
 def _refuse_existing(existing: Sequence[IndexRecord], names: Sequence[str]) -> None:

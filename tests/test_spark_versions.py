@@ -1,0 +1,71 @@
+"""One source for pyspark 4.0 to 4.3: the same script under each, in an environment of its own (``--long``)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import venv
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[1]
+VERSIONS = ("4.0.2", "4.1.4", "4.2.1", "4.3.0")
+
+SCRIPT = """
+import sys, pyspark
+from pathlib import Path
+from pyspark.sql import SparkSession, functions as F
+import skipstone
+from skipstone import *
+
+assert pyspark.__version__ == sys.argv[1], pyspark.__version__
+sys.path.insert(0, sys.argv[2])
+from tests.support import EVERY_TYPE, assert_same_rows, assert_sound, write_objects
+from tests.regressions.cases import CASES
+
+builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+spark = skipstone.configure(builder.config("spark.sql.shuffle.partitions", "2")).getOrCreate()
+for number, case in enumerate(CASES):
+    if "timestamp_ntz" in case.schema or number % 3 == 0:
+        path = write_objects(spark, Path("case") / str(number), case.schema, case.objects)
+        df = spark.read.parquet(path)
+        Dataset(df).create_indexes(*(kind("*") for kind in EVERY_TYPE))
+        assert assert_sound(spark, df, case.predicates) > 0, case.name
+spark.sql("CREATE TABLE t (id INT, p INT) USING parquet PARTITIONED BY (p) LOCATION '%s'" % Path("t").resolve())
+for n in range(4):
+    spark.sql(f"INSERT INTO t VALUES ({n}, {n % 2})")
+Dataset.for_table(spark, "t").create_indexes(MinMaxIndex("id"), BloomFilterIndex("id"))
+spark.sql("ANALYZE TABLE t COMPUTE STATISTICS")
+assert assert_same_rows(spark, spark.table("t").where("p = 1 AND id = 3")) == 1
+Dataset.for_table(spark, "t").refresh()
+odd = F.udf(lambda x: x % 2 == 1, "boolean")
+assert assert_same_rows(spark, spark.table("t").where(odd("id") & (F.col("id") > 2))) == 3
+print(Dataset.for_table(spark, "t").explain(spark.table("t").where("id = 1")))
+print("ALL WELL")
+"""
+
+
+@pytest.mark.spark_versions
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_same_on_every_spark(tmp_path, version):
+    home = Path(os.environ.get("SKIPSTONE_TEST_CACHE", REPOSITORY / ".venv-spark")) / version
+    python = home / "bin" / "python"
+    if not python.exists():
+        venv.create(home, with_pip=True)
+        wanted = [f"pyspark=={version}", "pyarrow>=18", "pandas>=2.2,<3", "numpy", "xxhash", "typer", "rich"]
+        subprocess.run([str(python), "-m", "pip", "install", "-q", *wanted], check=True)
+    (tmp_path / "script.py").write_text(SCRIPT)
+    out = tmp_path / "out.txt"
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "src"), "PYSPARK_PYTHON": str(python)}
+    with out.open("w") as file:
+        code = subprocess.call(
+            [str(python), "script.py", version, str(REPOSITORY)],
+            stdout=file,
+            stderr=file,
+            cwd=tmp_path,
+            env=environment,
+            timeout=1200,
+        )
+    assert code == 0, out.read_text()[-4000:]
+    assert "ALL WELL" in out.read_text()
