@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import datetime
+import datetime as dt
 import struct
 from decimal import Decimal
 
@@ -36,9 +36,9 @@ TYPES = {
     "t": "TIMESTAMP",
     "n": "TIMESTAMP_NTZ",
 }
-ONLY_READ = {"f": "FLOAT", "g": "DOUBLE", "ym": "INTERVAL YEAR TO MONTH", "dt": "INTERVAL DAY TO SECOND"}
+ONLY_READ = {"f": "FLOAT", "g": "DOUBLE", "ym": "INTERVAL YEAR TO MONTH", "ds": "INTERVAL DAY TO SECOND"}
 
-moments = st.datetimes(datetime.datetime(1, 1, 3), datetime.datetime(9999, 12, 29))  # noqa: DTZ001  (any zone)
+moments = st.datetimes(dt.datetime(1, 1, 3), dt.datetime(9999, 12, 29))  # noqa: DTZ001  (any zone)
 VALUES = {
     "b": st.booleans(),
     "i8": st.integers(-(2**7), 2**7 - 1),
@@ -51,12 +51,12 @@ VALUES = {
     "s": st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.just("\U0010ffff" * 20),
     "x": st.binary(max_size=80),
     "d": st.dates(),
-    "t": moments.map(lambda m: m.replace(tzinfo=datetime.UTC)),
+    "t": moments.map(lambda m: m.replace(tzinfo=dt.UTC)),
     "n": moments,
     "f": st.floats(width=32),
     "g": st.floats() | st.sampled_from([0.0, -0.0]),
     "ym": st.integers(-100_000, 100_000),
-    "dt": st.timedeltas(),
+    "ds": st.timedeltas(),
 }
 
 
@@ -70,12 +70,13 @@ def written(spark, folder, columns, objects):
     selected = ["make_ym_interval(0, ym) AS ym" if c == "ym" else c for c in columns]
     for number, content in enumerate(objects):
         frame = spark.createDataFrame(content, ddl).coalesce(1).selectExpr(*selected)
-        frame.write.mode("append" if number else "overwrite").parquet(str(folder))
+        with conf(spark, {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}):  # INT96 has no bounds
+            frame.write.mode("append" if number else "overwrite").parquet(str(folder))
     return spark.read.parquet(str(folder))
 
 
 @pytest.mark.slow
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_footers_and_aggregates_equal_arrow(spark, tmp_path, data):
     columns = list(TYPES)
@@ -138,7 +139,7 @@ def test_what_a_footer_does_not_prove_is_read(spark, tmp_path):
     spark.sql("SELECT 1L AS a, 2 AS b").write.parquet(str(tmp_path / "wide"))
     paths = [str(tmp_path / name) for name in ("whole", "missing", "case")]
     assert footers_serve(spark, spark.read.schema("a INT, b INT").parquet(*paths), "a", "b") == 1
-    assert footers_serve(spark, spark.read.schema("a LONG, b INT").parquet(*paths[:1]), "a", "b") == 0
+    assert footers_serve(spark, spark.read.schema("a LONG, b INT").parquet(*paths[:1]), "a", "b") is None
     assert footers_serve(spark, spark.read.schema("a DOUBLE").parquet(*paths[:1]), "a") is None
     with conf(spark, {"spark.sql.parquet.fieldId.read.enabled": "true"}):
         assert footers_serve(spark, spark.read.parquet(*paths[:1]), "a") is None
@@ -146,7 +147,7 @@ def test_what_a_footer_does_not_prove_is_read(spark, tmp_path):
 
 def test_old_dates_of_an_unknown_writer_are_read(spark, tmp_path):
     for name, year in (("old", 1500), ("new", 1950)):
-        pq.write_table(pa.table({"d": [datetime.date(year, 1, 1)]}), tmp_path / f"{name}.parquet")
+        pq.write_table(pa.table({"d": [dt.date(year, 1, 1)]}), tmp_path / f"{name}.parquet")
     assert footers_serve(spark, spark.read.parquet(str(tmp_path)), "d") == 1
 
 
@@ -154,14 +155,14 @@ def test_a_file_of_another_calendar_is_read(spark, tmp_path):
     legacy = {"spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY"}
     with conf(spark, legacy):
         spark.sql("SELECT DATE'1500-01-01' AS d").write.parquet(str(tmp_path / "d"))
-    assert footers_serve(spark, spark.read.parquet(str(tmp_path / "d")), "d") == 0
+    assert footers_serve(spark, spark.read.parquet(str(tmp_path / "d")), "d") is None
 
 
 def test_int96_and_partition_columns_are_read(spark, tmp_path):
     with conf(spark, {"spark.sql.parquet.outputTimestampType": "INT96"}):
         spark.sql("SELECT current_timestamp() AS t, 1 AS p").write.partitionBy("p").parquet(str(tmp_path / "d"))
     df = spark.read.parquet(str(tmp_path / "d"))
-    assert footers_serve(spark, df, "t") == 0
+    assert footers_serve(spark, df, "t") is None
     assert footers_serve(spark, df, "p") is None
 
 

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from skipstone.indexing.objects import DataObject
     from skipstone.indexing.source import ObjectSource
 
-__all__ = ["aggregates_of", "collect_with_aggregates"]
+__all__ = ["aggregates_of", "collect_with_aggregates", "prefers_aggregates"]
 
 _ROWS = "count(*)"
+_COLUMNAR = frozenset({"parquet", "orc"})
+_SORTED_BY_SPARK = frozenset({"string", "binary"})
 
 
 def aggregates_of(bound: Sequence[BoundIndex]) -> list[Mapping[str, str]] | None:
@@ -30,6 +32,15 @@ def aggregates_of(bound: Sequence[BoundIndex]) -> list[Mapping[str, str]] | None
     asked = [b.index.aggregates(b.types) if hasattr(b.index.metadata_type, "from_aggregates") else None for b in bound]
     found = [a for a in asked if a is not None]
     return found if len(found) == len(bound) else None
+
+
+def prefers_aggregates(file_format: str, bound: Sequence[BoundIndex]) -> bool:
+    """Say whether Catalyst's aggregates are cheaper than sending the rows to Python.
+
+    Minima of text make Spark sort the rows by object.  Measured on 1 M rows, 40 objects, 3 numbers and a text of 32
+    characters: CSV 9.9 s against 13.1 s by Arrow (parsing dominates both), Parquet 5.8 s against 4.2 s.
+    """
+    return file_format not in _COLUMNAR or not any(t in _SORTED_BY_SPARK for b in bound for t in b.types)
 
 
 def collect_with_aggregates(

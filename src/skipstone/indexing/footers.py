@@ -16,12 +16,13 @@ from skipstone.indexing.collect import ObjectStates
 from skipstone.indexing.footer_values import Bounds, column_bounds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
     from skipstone.indexing.columns import BoundIndex
     from skipstone.indexing.objects import DataObject
+    from skipstone.indexing.records import ColumnRecord
     from skipstone.indexing.source import ObjectSource
 
 __all__ = ["collect_from_footers", "footer_roles"]
@@ -30,6 +31,7 @@ __all__ = ["collect_from_footers", "footer_roles"]
 _SERVED = re.compile(
     r"boolean|tinyint|smallint|int|bigint|decimal\(\d+,\s?\d+\)|string|binary|date|timestamp|timestamp_ntz"
 )
+_SAMPLED = 8
 # The SQL by which an index asks Spark for the physical value of a bound; a footer holds physical values already.
 _PHYSICAL = {
     "string": "CAST({} AS BINARY)",
@@ -80,14 +82,13 @@ def collect_from_footers(
     if len(known_roles) != len(bound) or not objects:
         return None
     columns = list(dict.fromkeys(b.columns[0] for b in bound))
+    if not any(_certain_bounds(source, _sample(objects), columns)):
+        return None
     place = {column: i for i, column in enumerate(columns)}
     frame, whole_up_to = source.read(objects[:1])
     _, plan = plan_inputs(frame, bound, whole_up_to)
     finished = plan.finished_objects()
-    for footer in source.footers(objects, [parse_column(c.name) for c in columns]):
-        bounds = _object_bounds(footer, [c.type for c in columns])
-        if bounds is None:
-            continue
+    for footer, bounds in _certain_bounds(source, objects, columns):
         number = footer["o"]
         states = ObjectStates(plan, objects[number])
         made: list[Any] = [
@@ -97,6 +98,21 @@ def collect_from_footers(
         states.merge(made, footer["rows"])
         finished.add(number, footer["rows"], states.finish())
     return finished.take_table()
+
+
+def _sample(objects: Sequence[DataObject]) -> Sequence[DataObject]:
+    """Give a few objects from all over: files of one dataset mostly come from one writer, so these tell of the rest."""
+    return objects[:: max(1, len(objects) // _SAMPLED)][:_SAMPLED]
+
+
+def _certain_bounds(
+    source: ObjectSource, objects: Sequence[DataObject], columns: Sequence[ColumnRecord]
+) -> Iterator[tuple[dict[str, Any], list[Bounds]]]:
+    """Give the footers that suffice, with the bounds of the columns."""
+    for footer in source.footers(objects, [parse_column(c.name) for c in columns]):
+        bounds = _object_bounds(footer, [c.type for c in columns])
+        if bounds is not None:
+            yield footer, bounds
 
 
 def _object_bounds(footer: Mapping[str, Any], types: Sequence[str]) -> list[Bounds] | None:

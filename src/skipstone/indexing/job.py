@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from skipstone.indexing.aggregates import aggregates_of, collect_with_aggregates
+from skipstone.indexing.aggregates import aggregates_of, collect_with_aggregates, prefers_aggregates
 from skipstone.indexing.arrow_job import collect_with_arrow
 from skipstone.indexing.columns import BoundIndex
 from skipstone.indexing.failures import ReadFailedError, explained_failures
@@ -139,7 +139,7 @@ def _collect_what_stays(
 def _collect_by_reading(source: ObjectSource, objects: Sequence[DataObject], bound: Sequence[BoundIndex]) -> pa.Table:
     """Collect by reading the columns."""
     aggregates = aggregates_of(bound)
-    if aggregates is not None:
+    if aggregates is not None and prefers_aggregates(source.described["format"], bound):
         return collect_with_aggregates(source, objects, bound, aggregates)
     return collect_with_arrow(source, objects, bound)
 
