@@ -13,6 +13,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="also run what takes long: more pairs, every Spark version")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--long"):
+        skipped = pytest.mark.skip(reason="only with --long")
+        for item in items:
+            if "long" in item.keywords or "spark_versions" in item.keywords:
+                item.add_marker(skipped)
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     builder = (

@@ -183,9 +183,7 @@ def _refuse_keys(indexes: Sequence[Index]) -> None:
     """Raise for an index that asks to be encrypted: better no index than one that is readable after all."""
     keyed = [index.name for index in indexes if index.key is not None]
     if keyed:
-        msg = (
-            f"{', '.join(keyed)} cannot be built: this store does not encrypt metadata; leave key= out to keep it plain"
-        )
+        msg = f"{', '.join(keyed)} cannot be built: this store does not encrypt; leave key= out for plain metadata"
         raise IndexingError(msg)
 
 
