@@ -286,7 +286,7 @@ def test_readers_see_commits_whole_while_writers_write(store):
             snapshot = store.latest(ROOT)
             if snapshot is not None:
                 modified = set(store.objects(snapshot, ["modified"]).column("modified").to_pylist())
-                generation = {n for n in range(30) if store.evaluate(snapshot, HasValue(A, n)).kept.any()}
+                generation = {n for n in range(15) if store.evaluate(snapshot, HasValue(A, n)).kept.any()}
                 if len(modified) != 1 or generation != modified:
                     failures.append((modified, generation))
 
@@ -294,7 +294,7 @@ def test_readers_see_commits_whole_while_writers_write(store):
     for reader in readers:
         reader.start()
     base = None
-    for n in range(30):
+    for n in range(15):
         rows = [Row(f"file:/{i}", modified=n, fields={"a": {"low": n, "high": n}}) for i in range(20)]
         base = commit(store, base, None, [RA], rows)
     done.set()

@@ -50,7 +50,10 @@ class PartEvaluator(Protocol):
     def __call__(
         self, parts: Sequence[PartFile], clause: Clause, fields: Mapping[tuple[str, str], FieldSource]
     ) -> list[npt.NDArray[np.bool_]]:
-        """Say for each row of each part whether the clause keeps it, given columns by (index name, field)."""
+        """Say for each row of each part whether the clause keeps it, given columns by (index name, field).
+
+        All parts hold the same indexes, as far as the clause requires them.
+        """
         ...
 
 
@@ -166,21 +169,22 @@ def _by_parts(
     reader: SnapshotReader, clause: Clause, wanted: Sequence[tuple[IndexRecord, str]], evaluator: PartEvaluator
 ) -> Evaluation:
     """Evaluate where the columns are, and use an answer only where one row has all that is known of the object."""
-    meter = Meter()
+    held = frozenset[str]().union(*(part.record.indexes for part in reader.parts))
+    ids = [index_id for index_id in dict.fromkeys(record.id for record, _ in wanted) if index_id in held]
     fields = {(r.name, name): FieldSource(field_column(r.id, name), field_type(r, name)) for r, name in wanted}
-    answers = evaluator(reader.parts, clause, fields)
+    parts = [part for part in reader.parts if part.record.indexes.keys() >= set(ids)]
+    columns = [_ROW_COUNT, *(source.column for source in fields.values())]
+    meter = Meter(sum(part.stored_bytes(columns) for part in parts))
+    found = dict(zip((part.record.file for part in parts), evaluator(parts, clause, fields), strict=True))
+    nothing_known = {part.record.file: np.ones(part.record.rows, np.bool_) for part in reader.parts}
+    answers = [found.get(file, keep) for file, keep in nothing_known.items()]
     if [len(answer) for answer in answers] != [part.record.rows for part in reader.parts]:
         msg = "the metadata changed while it was evaluated"
         raise MetadataStoreError(msg)
-    columns = [_ROW_COUNT, *(source.column for source in fields.values())]
-    size = sum(part.stored_bytes(columns) for part in reader.parts)
     if reader.is_plain:
-        return Evaluation(answers[0], size, by_spark=evaluator.by_spark)
-    sources = [reader.sources(record_id, meter) for record_id in dict.fromkeys(record.id for record, _ in wanted)]
-    rows = sources[0] if sources else reader.merge(meter).newest
-    decided = rows != NOWHERE
-    for other in sources[1:]:
-        decided &= rows == other
+        return Evaluation(answers[0], meter.bytes, by_spark=evaluator.by_spark)
+    sources = [reader.sources(index_id, meter) for index_id in ids]
+    decided = np.logical_and.reduce([(rows != NOWHERE) & (rows == sources[0]) for rows in sources])
     kept = np.ones(len(reader), np.bool_)
-    kept[decided] = np.concatenate(answers)[rows[decided]]
-    return Evaluation(kept, size + meter.bytes, by_spark=evaluator.by_spark)
+    kept[decided] = np.concatenate(answers)[sources[0][decided]]
+    return Evaluation(kept, meter.bytes, by_spark=evaluator.by_spark)

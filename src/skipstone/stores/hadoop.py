@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from skipstone.stores.filesystem import FileEntry, FileSystem, scheme_of
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["HadoopFileSystem"]
 
 _CONDITIONAL_CREATE = "fs.option.create.conditional.overwrite"
-_RENAMING = ("hdfs", "viewfs", "file")
 _MISSING = ("java.io.FileNotFoundException", "java.nio.file.NoSuchFileException")
 _THERE = ("FileAlreadyExistsException", "RemoteFileChangedException")
 _DENIED = ("AccessControlException", "AccessDeniedException")
@@ -43,6 +43,8 @@ class HadoopFileSystem(FileSystem):
     """
 
     gap = 256 << 10
+    renaming = ("hdfs", "viewfs", "file")
+    """Schemes on which a rename without overwrite has one winner (``file`` has not, but goes another way)."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -55,7 +57,7 @@ class HadoopFileSystem(FileSystem):
             return str(self._system(found).makeQualified(found).toString()).rstrip("/")
 
     def atomic_commits(self, path: str) -> bool:
-        return scheme_of(path) in _RENAMING or self._has_conditional_create(path)
+        return scheme_of(path) in self.renaming or self._has_conditional_create(path)
 
     def read(self, path: str, length: int) -> bytes:
         return self.read_ranges(path, [(0, length)], length)[0]
@@ -63,24 +65,23 @@ class HadoopFileSystem(FileSystem):
     def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]], length: int) -> list[bytes]:
         wanted = [(offset, max(0, min(count, length - offset))) for offset, count in ranges]
         with _translated(path), tempfile.TemporaryDirectory(prefix="skipstone-") as scratch:
-            place = self._path(path)
-            opened = self._system(place).openFile(place)
-            opened.opt("fs.option.openfile.length", str(length))  # saves the request that asks for it
-            opened.opt("fs.option.openfile.read.policy", "random")
-            stream = opened.build().get()
-            try:
-                local = [self._fetch(stream, o, c, Path(scratch) / str(n)) for n, (o, c) in enumerate(wanted)]
-            finally:
-                stream.close()
-            return [file.read_bytes() for file in local]
+            bridge = self._jvm.org.apache.spark.sql.skipstone.Bridge
+            found = []
+            for offset, count in wanted:
+                local = Path(scratch) / str(offset)
+                bridge.readRange(path, offset, count, str(local))
+                found.append(local.read_bytes())
+            return found
 
     def list_folder(self, folder: str) -> list[FileEntry]:
         with _translated(folder):
             place = self._path(folder)
             found = []
+            tagged = scheme_of(folder) not in self.renaming  # those have no e-tags, and asking takes a call
             for status in self._system(place).listStatus(place):
                 if status.isFile():
-                    tag = str(status.getEtag()) if hasattr(status, "getEtag") else ""
+                    has_tag = tagged and is_instance_of(self._gateway, status, "org.apache.hadoop.fs.EtagSource")
+                    tag = str(status.getEtag() or "") if has_tag else ""
                     name = status.getPath().getName()
                     found.append(FileEntry(name, status.getLen(), status.getModificationTime(), tag))
             return found
@@ -95,7 +96,7 @@ class HadoopFileSystem(FileSystem):
             with _translated(path):
                 place = self._path(path)
                 system = self._system(place)
-                if scheme_of(path) in _RENAMING:
+                if scheme_of(path) in self.renaming:
                     self._create_by_rename(system, place, data)
                 elif self._has_conditional_create(path):
                     builder = system.createFile(place).recursive()
@@ -148,18 +149,6 @@ class HadoopFileSystem(FileSystem):
             with suppress(Py4JError):
                 system.delete(temporary, False)
             raise
-
-    def _fetch(self, stream: Any, offset: int, count: int, local: Path) -> Path:
-        """Copy a range of an open stream to a local file, in one positioned read."""
-        block = self._gateway.new_array(self._jvm.byte, count)
-        stream.readFully(offset, block)
-        output = self._jvm.java.io.FileOutputStream(str(local))
-        try:
-            output.write(block)
-        finally:
-            output.close()
-            self._gateway.detach(block)
-        return local
 
 
 def _write(stream: Any, data: bytes, *, durable: bool = False) -> None:

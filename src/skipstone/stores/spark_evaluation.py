@@ -48,20 +48,17 @@ class SparkPartEvaluator:
     def __call__(
         self, parts: Sequence[PartFile], clause: Clause, fields: Mapping[tuple[str, str], FieldSource]
     ) -> list[npt.NDArray[np.bool_]]:
-        wanted = [_ROW_COUNT, *(source.column for source in fields.values())]
+        if not parts:
+            return []
+        wanted = dict.fromkeys([_ROW_COUNT, *(source.column for source in fields.values())])
+        columns = [name for name in wanted if name in parts[0].column_names()]
         answers = {part.record.file: np.ones(part.record.rows, np.bool_) for part in parts}
         seen = dict.fromkeys(answers, 0)
-        by_columns: dict[tuple[str, ...], list[PartFile]] = {}
-        for part in parts:  # parts made before an index was added lack its columns: read together what is alike
-            columns = tuple(name for name in dict.fromkeys(wanted) if name in part.column_names())
-            by_columns.setdefault(columns, []).append(part)
-        for columns, alike in by_columns.items():
-            for file, start, rows, kept in self._run(columns, alike, clause, fields):
-                bits = np.unpackbits(np.frombuffer(kept, np.uint8), count=rows).astype(np.bool_)
-                if file not in answers or start + rows > len(answers[file]):
-                    _refuse()
-                answers[file][start : start + rows] = bits
-                seen[file] += rows
+        for file, start, rows, kept in self._run(columns, parts, clause, fields):
+            if file not in answers or start + rows > len(answers[file]):
+                _refuse()
+            answers[file][start : start + rows] = np.unpackbits(np.frombuffer(kept, np.uint8), count=rows)
+            seen[file] += rows
         if any(seen[part.record.file] != part.record.rows for part in parts):
             _refuse()
         return [answers[part.record.file] for part in parts]
@@ -73,7 +70,7 @@ class SparkPartEvaluator:
         clause: Clause,
         fields: Mapping[tuple[str, str], FieldSource],
     ) -> Iterator[tuple[str, int, int, bytes]]:
-        """Run the clause over parts that have the same columns; gives runs of rows and their bits."""
+        """Run the clause over parts; gives runs of rows and their bits."""
         from pyspark.errors import PySparkException
         from pyspark.sql import functions as F  # noqa: N812
 
