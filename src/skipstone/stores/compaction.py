@@ -60,7 +60,8 @@ def compact(
     try:
         for start in range(0, len(merged), step):
             here = slice(start, start + step)
-            columns = _columns(reader, {name: (field.type, rows[here]) for name, (field, rows) in sources.items()})
+            slices = {id(rows): rows[here] for _, rows in sources.values()}  # many columns share few sources
+            columns = _columns(reader, {name: (f.type, slices[id(rows)]) for name, (f, rows) in sources.items()})
             columns += [pa.array(rows[here] != NOWHERE) for rows in presences.values()]
             writer.write(pa.table(columns, schema=pa.schema(fields)))
     except BaseException:
@@ -72,7 +73,8 @@ def compact(
 def _columns(reader: SnapshotReader, wanted: dict[str, tuple[pa.DataType, Rows]]) -> list[pa.Array]:
     """Read the row groups that some global rows lie in, each part's once, and take the rows from them."""
     offsets = reader.merge(Meter()).offsets
-    needed = np.unique(np.concatenate([rows for _, rows in wanted.values()]))
+    distinct = {id(rows): rows for _, rows in wanted.values()}
+    needed = np.unique(np.concatenate(list(distinct.values())))
     tables: list[pa.Table | None] = []
     places = np.full(len(needed), NOWHERE, np.int64)
     starts = [0]
@@ -94,8 +96,10 @@ def _columns(reader: SnapshotReader, wanted: dict[str, tuple[pa.DataType, Rows]]
         tables.append(table)
         starts.append(starts[-1] + table.num_rows)
     virtual = np.array(starts, np.int64)
-    columns = []
-    for name, (kind, rows) in wanted.items():
-        moved = np.where(rows == NOWHERE, NOWHERE, places[np.searchsorted(needed, rows)])
-        columns.append(gather(virtual, moved, kind, lambda n, name=name: tables[n].column(name)))  # type: ignore[misc, union-attr]
-    return columns
+    moved = {
+        key: np.where(rows == NOWHERE, NOWHERE, places[np.searchsorted(needed, rows)]) for key, rows in distinct.items()
+    }
+    return [
+        gather(virtual, moved[id(rows)], kind, lambda n, name=name: tables[n].column(name))  # type: ignore[misc, union-attr]
+        for name, (kind, rows) in wanted.items()
+    ]
