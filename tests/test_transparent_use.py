@@ -179,6 +179,13 @@ def test_udfs_stay_in_the_condition(spark, dataset):
     assert assert_same_rows(spark, df) == 7
 
 
+def test_nondeterministic_terms_are_never_labelled(spark, dataset):
+    df = spark.read.parquet(dataset)
+    assert df.where("id = 5 OR rand() >= 0").count() == 80
+    assert df.where("NOT (id = 5 AND rand() < 0)").count() == 80
+    assert assert_same_rows(spark, df.where("id = 5 AND rand() >= 0")) == 7
+
+
 def test_metadata_columns_in_the_filter(spark, dataset):
     df = spark.read.parquet(dataset).where("_metadata.file_name LIKE 'object-0003%' AND id < 35")
     assert assert_same_rows(spark, df) > 0
