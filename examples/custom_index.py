@@ -50,8 +50,8 @@ def main():
     spark.udf.register("agent_name", agent_name)
     folder = f"{tempfile.mkdtemp()}/requests"
     agents = "element_at(array('Firefox', 'Chrome', 'curl', 'Wget'), int(id div 1000) % 4 + 1)"
-    requests = spark.range(16_000).selectExpr("id", f"concat({agents}, '/', id % 100, '.0') AS user_agent")
-    requests.repartitionByRange(16, "id").write.parquet(folder)
+    requests = spark.range(0, 16_000, numPartitions=16)  # a thousand rows in each object
+    requests.selectExpr("id", f"concat({agents}, '/', id % 100, '.0') AS user_agent").write.parquet(folder)
 
     dataset = Dataset.for_path(spark, folder)
     print(dataset.create_indexes(AgentNameIndex("user_agent")))

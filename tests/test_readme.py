@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import skipstone
-from skipstone.session import SETTINGS
+from skipstone.settings import SETTINGS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

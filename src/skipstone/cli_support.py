@@ -220,7 +220,7 @@ class Reading:
         """
         from skipstone import registry
         from skipstone.dataset import Dataset
-        from skipstone.session import get_setting
+        from skipstone.settings import get_setting
 
         if (path is None) == (self.table is None):
             msg = "name the dataset by its PATH or by --table NAME, one of the two"
