@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -207,6 +208,15 @@ def test_pairs_need_a_key_and_a_value(text):
 def test_what_is_not_expected_is_not_hidden():
     with pytest.raises(ZeroDivisionError), failing_politely(Output.TEXT):
         1 / 0  # noqa: B018
+
+
+def test_without_java_the_error_says_so(tmp_path):
+    environment = {**os.environ, "JAVA_HOME": str(tmp_path)}
+    command = [sys.executable, "-c", "from skipstone.cli import main; main()", "describe", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "Java 17+" in done.stderr
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import dataclasses
 import inspect
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -61,14 +62,14 @@ def print_json(value: Any) -> None:
 @contextmanager
 def failing_politely(output: Output) -> Iterator[None]:
     """Turn Skipstone's and Spark's own errors into one line on stderr, or a JSON document, and exit code 1."""
-    from pyspark.errors import PySparkException
+    from pyspark.errors import PySparkException, PySparkRuntimeError
 
     try:
         yield
     except (SkipstoneError, PySparkException) as error:
-        message = str(error).strip() if isinstance(error, SkipstoneError) else _first_lines(str(error))
-        if not isinstance(error, SkipstoneError) and _spark_log.kept():
-            message += f" (Spark's log: {_spark_log.path})"
+        message = str(error).strip() if isinstance(error, SkipstoneError) else _sentence(str(error))
+        if isinstance(error, PySparkRuntimeError) and (log := _spark_log.keep()):
+            message += f" (Spark's log: {log})"
         if output is Output.JSON:
             print_json({"error": message, "type": type(error).__name__})
         else:
@@ -76,40 +77,43 @@ def failing_politely(output: Output) -> Iterator[None]:
         raise typer.Exit(1) from error
 
 
-def _first_lines(text: str) -> str:
-    """Give the sentence of a Spark error, without the plan or the stack that follows it."""
-    lines = [line.strip() for line in text.strip().splitlines()]
-    end = next(
-        (i for i, line in enumerate(lines) if i and (not line or line.startswith(("'", "+-", "at ", "==")))), None
-    )
-    return " ".join(lines[:end])
+def _sentence(text: str) -> str:
+    r"""Give what a Spark error says and where, without its SQL state and the plan or query that follows.
+
+    Examples
+    --------
+    >>> _sentence("[X] No column `a`. SQLSTATE: 42703; line 1 pos 7;\n'Filter ('a > 3)\n+- Relation")
+    '[X] No column `a`. (line 1 pos 7)'
+    """
+    state = re.search(r"\s*SQLSTATE: \w{5}(?:;?\s*\(?(line \d+,? pos \d+))?", text)
+    said = text[: state.start()] if state else text.strip().partition("\n\n")[0]
+    return " ".join(said.split()) + (f" ({state[1]})" if state and state[1] else "")
 
 
 class _SparkLog:
     """The file that Spark's own log goes to; a temporary one is removed at exit unless someone was told to look."""
 
-    path: Path | None = None
+    _path: Path | None = None
     _temporary = False
 
     def choose(self, path: Path | None) -> Path:
         """Name the file, once per process."""
-        if path is not None:
-            self.path = path
-        elif self.path is None:
+        if path is None:
             handle, name = tempfile.mkstemp(prefix="skipstone-spark-", suffix=".log")
             os.close(handle)
-            self.path, self._temporary = Path(name), True
+            path, self._temporary = Path(name), True
             atexit.register(self._remove)
-        return self.path  # type: ignore[return-value]
+        self._path = path
+        return path
 
-    def kept(self) -> bool:
-        """Keep the file, if there is one."""
+    def keep(self) -> Path | None:
+        """Keep the file, and give it if there is one."""
         self._temporary = False
-        return self.path is not None
+        return self._path
 
     def _remove(self) -> None:
-        if self._temporary and self.path is not None:
-            self.path.unlink(missing_ok=True)
+        if self._temporary and self._path is not None:
+            self._path.unlink(missing_ok=True)
 
 
 _spark_log = _SparkLog()
@@ -131,9 +135,11 @@ def quiet_session(
     log
         File for what Spark writes to stderr; a temporary one when not given.
     """
+    from pyspark.errors import PySparkRuntimeError
     from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
+    from skipstone.bridge.build import find_java
     from skipstone.session import configure
 
     for name in _REPEATING_LOGGERS:
@@ -149,8 +155,12 @@ def quiet_session(
         builder = builder.config(key, value)
     if SparkSession.getActiveSession() is not None:
         return configure(builder).getOrCreate()
-    with _stderr_to(_spark_log.choose(log)):
-        return configure(builder).getOrCreate()
+    try:
+        with _stderr_to(_spark_log.choose(log)):
+            return configure(builder).getOrCreate()
+    except PySparkRuntimeError:
+        find_java()  # the usual reason, and this says so
+        raise
 
 
 @contextmanager
