@@ -322,6 +322,21 @@ def test_absence_is_remembered_but_own_commits_are_seen_at_once(base):
     assert Counting.calls == 2
 
 
+def test_absence_seen_before_a_commit_is_not_remembered_after_it(base):
+    class Slow(LocalFileSystem):
+        def list_folder(self, folder):
+            try:
+                return super().list_folder(folder)
+            finally:
+                if not committed:
+                    committed.append(commit(ParquetStore(location=base), None, None, [RA], rows_of(1)))
+
+    committed = []
+    reader = ParquetStore(lambda path: Slow(), base)
+    assert reader.latest(ROOT) is None
+    assert reader.latest(ROOT) == committed[0]
+
+
 def test_a_warm_evaluation_reads_nothing(store, base):
     some_metadata(store)
     reader = ParquetStore(location=base)

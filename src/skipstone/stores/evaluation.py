@@ -168,7 +168,12 @@ def evaluate(reader: SnapshotReader, clause: Clause, bound: int, evaluator: Part
 def _by_parts(
     reader: SnapshotReader, clause: Clause, wanted: Sequence[tuple[IndexRecord, str]], evaluator: PartEvaluator
 ) -> Evaluation:
-    """Evaluate where the columns are, and use an answer only where one row has all that is known of the object."""
+    """Evaluate where the columns are, a row at a time.
+
+    A row's answer is used for an object if the row is where the object's newest metadata of the first index lies: then
+    all of that row describes the object's present state.  Objects whose row lies in a part that lacks another of the
+    indexes are kept.
+    """
     held = frozenset[str]().union(*(part.record.indexes for part in reader.parts))
     ids = [index_id for index_id in dict.fromkeys(record.id for record, _ in wanted) if index_id in held]
     fields = {(r.name, name): FieldSource(field_column(r.id, name), field_type(r, name)) for r, name in wanted}
@@ -183,8 +188,7 @@ def _by_parts(
         raise MetadataStoreError(msg)
     if reader.is_plain:
         return Evaluation(answers[0], meter.bytes, by_spark=evaluator.by_spark)
-    sources = [reader.sources(index_id, meter) for index_id in ids]
-    decided = np.logical_and.reduce([(rows != NOWHERE) & (rows == sources[0]) for rows in sources])
+    rows = reader.sources(ids[0], meter)
     kept = np.ones(len(reader), np.bool_)
-    kept[decided] = np.concatenate(answers)[sources[0][decided]]
+    kept[rows != NOWHERE] = np.concatenate(answers)[rows[rows != NOWHERE]]
     return Evaluation(kept, meter.bytes, by_spark=evaluator.by_spark)
