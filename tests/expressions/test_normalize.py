@@ -321,3 +321,16 @@ def test_wide_trees_are_quick(make):
     started = time.process_time()
     assert len(normalize(e).terms) == 5000
     assert time.process_time() - started < 1
+
+
+def test_guards_that_a_predicate_implies_are_dropped():
+    x, s = Column("x", "int"), Column("s", "string")
+    three = Literal(3, "int")
+    assert normalize(And((IsNotNull(x), EqualTo(x, three)))) == EqualTo(x, three)
+    assert normalize(And((IsNotNull(x), NotEqualTo(x, three)))) == NotEqualTo(x, three)
+    other = And((IsNotNull(s), EqualTo(x, three)))
+    assert normalize(other) == other
+    safe = And((IsNotNull(x), EqualNullSafe(x, Column("y", "int"))))
+    assert normalize(safe) == safe
+    inside = And((IsNotNull(x), Or((EqualTo(x, three), IsNull(s)))))
+    assert normalize(inside) == inside

@@ -32,7 +32,26 @@ from __future__ import annotations
 from typing import Any
 
 from skipstone.expressions.rules import ALWAYS, NEVER, literal_key, settle
-from skipstone.expressions.tree import And, Call, Cast, Column, Comparison, Expression, Like, Literal, Or
+from skipstone.expressions.tree import (
+    And,
+    Call,
+    Cast,
+    Column,
+    Comparison,
+    Contains,
+    EndsWith,
+    EqualNullSafe,
+    Expression,
+    In,
+    IsNaN,
+    IsNotNull,
+    Like,
+    Literal,
+    Not,
+    NotIn,
+    Or,
+    StartsWith,
+)
 
 __all__ = ["ALWAYS", "NEVER", "normalize"]
 
@@ -145,4 +164,37 @@ class _Frame:
     def joined(self) -> Expression:
         """Give the finished vertex; no term at all leaves the neutral constant, one stands for itself."""
         terms = tuple(self._terms.values())
+        if self.connective is And:
+            terms = _without_implied_guards(terms)
         return self.connective(terms) if len(terms) > 1 else (terms[0] if terms else self._neutral)
+
+
+def _without_implied_guards(terms: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    """Drop ``c IS NOT NULL`` beside a term that cannot be TRUE when ``c`` is NULL.
+
+    Spark infers such a guard for nearly every predicate; it says nothing that the predicate does not, so the rows for
+    which the conjunction is TRUE are the same without it.
+    """
+    guarded = {term.value.name for term in terms if isinstance(term, IsNotNull) and isinstance(term.value, Column)}
+    if not guarded:
+        return terms
+    implied = {subject.name for term in terms if isinstance(subject := _rejects_null_of(term), Column)}
+    return tuple(
+        term
+        for term in terms
+        if not (isinstance(term, IsNotNull) and isinstance(term.value, Column) and term.value.name in implied)
+    )
+
+
+def _rejects_null_of(term: Expression) -> Expression | None:
+    """Give what must not be NULL for a leaf to be TRUE, as far as the leaf alone tells."""
+    match term:
+        case EqualNullSafe():
+            return None
+        case Comparison(subject) | In(subject) | NotIn(subject) | IsNaN(subject):
+            return subject
+        case Like(subject) | StartsWith(subject) | EndsWith(subject) | Contains(subject):
+            return subject
+        case Not(Like(subject) | StartsWith(subject) | EndsWith(subject) | Contains(subject)):
+            return subject
+    return None
