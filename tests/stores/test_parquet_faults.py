@@ -163,6 +163,7 @@ def test_damage_is_repaired_by_a_commit_that_replaces(store, base):
         store.latest(ROOT)
     with pytest.raises(CommitConflictError):
         commit(store, None, None, [RA], rows_of(1))
+    assert store.recoverable_indexes(ROOT) == (RA, RT)
     model = Model()
     model.apply((RA,), rows_of(2), [RA], ())
     snapshot = store.commit(ROOT, None, Change((RA,), added(rows_of(2), [RA])), replace=True)
@@ -171,6 +172,7 @@ def test_damage_is_repaired_by_a_commit_that_replaces(store, base):
     store.drop(ROOT)
     assert store.latest(ROOT) is None
     assert not folder_of(base).exists()
+    assert store.recoverable_indexes(ROOT) == ()
 
 
 def test_an_older_manifest_is_not_used_instead_of_a_damaged_one(store, base):

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from skipstone.indexing.records import ColumnRecord, ReadProfile
 
+from skipstone.errors import MetadataStoreError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -140,6 +142,17 @@ class MetadataStore(ABC):
         CommitConflictError
             When another writer has committed after ``base``.
         """
+
+    def recoverable_indexes(self, root: str) -> tuple[IndexRecord, ...]:
+        """Give the indexes to make again when ``latest`` or a commit finds damage; empty when nothing says which.
+
+        They are for collecting anew and committing with ``replace``, under new ids: their metadata is not to be used.
+        """
+        try:
+            found = self.latest(root)
+        except MetadataStoreError:
+            return ()
+        return () if found is None else found.indexes
 
     @abstractmethod
     def drop(self, root: str) -> None:

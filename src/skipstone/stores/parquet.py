@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from skipstone.errors import CommitConflictError, MetadataStoreError
+from skipstone.errors import CommitConflictError, MetadataCorruptError, MetadataStoreError
 from skipstone.stores.cache import ByteCache
 from skipstone.stores.evaluation import DriverPartEvaluator, evaluate
 from skipstone.stores.filesystem import FileSystem, file_system_for, scheme_of
@@ -128,6 +128,17 @@ class ParquetStore(MetadataStore):
         snapshot = self._remember(root, folder, manifest)
         clean(file_system, folder, manifest)
         return snapshot
+
+    def recoverable_indexes(self, root: str) -> tuple[IndexRecord, ...]:
+        manifests = ManifestFolder(self._file_systems(self.folder(root)), self.folder(root))
+        for version, entry in sorted(manifests.versions().items(), reverse=True):
+            try:
+                manifest = manifests.read(version, entry)
+            except MetadataCorruptError:
+                continue
+            if manifest is not None:
+                return manifest.indexes
+        return ()
 
     def clean(self, root: str) -> int:
         """Delete what no version needs any more (a commit does so too); says how many files went."""
