@@ -10,9 +10,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from skipstone.indexing.records import ColumnRecord, ReadProfile
-
 from skipstone.errors import MetadataStoreError
+from skipstone.indexing.records import ColumnRecord, ReadProfile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
