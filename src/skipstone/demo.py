@@ -88,6 +88,7 @@ class QueryResult:
     seconds_off: float
     seconds_on: float
     speedup: float
+    runs: int
     rows: int
     agree: bool
 
@@ -99,7 +100,6 @@ class DemoResult:
     datasets: tuple[DatasetResult, ...]
     queries: tuple[QueryResult, ...]
     explain: str
-    runs: int
     cores: int
 
 
@@ -120,7 +120,12 @@ def write_data(folder: Path, scale: Scale | None = None) -> None:
 
 
 def run_demo(
-    spark: SparkSession, folder: Path, *, runs: int = 3, say: Callable[[str], object] = lambda _: None
+    spark: SparkSession,
+    folder: Path,
+    *,
+    runs: int = 3,
+    patience: float = 75,
+    say: Callable[[str], object] = lambda _: None,
 ) -> DemoResult:
     """Index the datasets that ``write_data`` made, run every query with skipping off and on, and compare.
 
@@ -132,6 +137,8 @@ def run_demo(
         Where the datasets are.
     runs
         How many runs of each kind are timed, after one that is not.
+    patience
+        Seconds after which no run is repeated: a slow machine shall not wait for better figures.
     say
         Told what is going on.
 
@@ -142,6 +149,7 @@ def run_demo(
     """
     from skipstone.dataset import Dataset
 
+    until = time.monotonic() + patience
     spark.udf.register("feels_like", feels_like, "double")
     handles: dict[str, Dataset] = {}
     datasets: list[DatasetResult] = []
@@ -160,9 +168,9 @@ def run_demo(
     results: list[QueryResult] = []
     for number, query in enumerate(QUERIES, 1):
         say(f"query {number} of {len(QUERIES)}, skipping off and on")
-        results.append(_compare(spark, query, runs))
+        results.append(_compare(spark, query, runs, until))
     explanation = str(handles[EXPLAINED.dataset].explain(spark.sql(EXPLAINED.sql)))
-    return DemoResult(tuple(datasets), tuple(results), explanation, runs, os.cpu_count() or 1)
+    return DemoResult(tuple(datasets), tuple(results), explanation, os.cpu_count() or 1)
 
 
 def feels_like(temp: float, wind: float) -> float:
@@ -185,33 +193,30 @@ def _indexes() -> dict[str, tuple[Index, ...]]:
     }
 
 
-def _compare(spark: SparkSession, query: Query, runs: int) -> QueryResult:
+def _compare(spark: SparkSession, query: Query, runs: int, until: float) -> QueryResult:
     """Run one query without and with skipping, in turn, and hold the answers against each other."""
     from skipstone.reporting.stats import skipping_stats
 
-    seconds: dict[bool, list[float]] = {False: [], True: []}
-    expected: list[Any] | None = None
+    seconds: dict[bool, list[float]] = {True: [], False: []}
+    answers: dict[bool, list[Any]] = {}
     before = spark.conf.get("spark.skipstone.enabled", "true")
     try:
         with skipping_stats(spark) as stats:
-            for _ in range(runs + 1):
-                for enabled in (False, True):
+            for turn in range(runs + 1):
+                if turn and time.monotonic() > until:
+                    break
+                for enabled in (True, False):  # where there is no time to warm up, skipping pays for it
                     spark.conf.set("spark.skipstone.enabled", str(enabled).lower())
                     started = time.perf_counter()
                     rows = spark.sql(query.sql).collect()
                     seconds[enabled].append(time.perf_counter() - started)
-                    answer = sorted(rows, key=repr)
-                    expected = answer if expected is None else expected
-                    if answer != expected:
-                        msg = (
-                            f"the answers differ with skipping ({len(answer)} rows) and without ({len(expected)}): "
-                            f"{query.sql}; this is a bug in Skipstone, please report it"
-                        )
-                        raise DemoError(msg)
+                    answers[enabled] = sorted(rows, key=repr)
+                _require_equal(answers, query)
             scan = stats[-1]
     finally:
         spark.conf.set("spark.skipstone.enabled", before or "true")
-    off, on = (statistics.median(seconds[enabled][1:]) for enabled in (False, True))
+    timed = {enabled: all_of_them[1:] or all_of_them for enabled, all_of_them in seconds.items()}
+    off, on = statistics.median(timed[False]), statistics.median(timed[True])
     return QueryResult(
         dataset=query.dataset,
         sql=query.sql,
@@ -223,9 +228,20 @@ def _compare(spark: SparkSession, query: Query, runs: int) -> QueryResult:
         seconds_off=off,
         seconds_on=on,
         speedup=off / on,
-        rows=len(expected or ()),
+        runs=len(timed[True]),
+        rows=len(answers[True]),
         agree=True,
     )
+
+
+def _require_equal(answers: dict[bool, list[Any]], query: Query) -> None:
+    """Fail loudly when skipping changed an answer."""
+    if answers[True] != answers[False]:
+        msg = (
+            f"the answers differ with skipping ({len(answers[True])} rows) and without ({len(answers[False])}): "
+            f"{query.sql}; this is a bug in Skipstone, please report it"
+        )
+        raise DemoError(msg)
 
 
 def print_demo(console: Console, result: DemoResult) -> None:
@@ -245,7 +261,7 @@ def print_demo(console: Console, result: DemoResult) -> None:
         title_justify="left",
         title_style="bold",
         caption=(
-            f"Times: median of {result.runs}, after a run that is not counted; local files, {result.cores} cores.\n"
+            f"Times: median of {_span([q.runs for q in result.queries])}; local files, {result.cores} cores.\n"
             "Bytes: size of the objects that are opened; of those Spark reads the columns it needs, in both cases."
         ),
         caption_justify="left",
@@ -266,6 +282,13 @@ def print_demo(console: Console, result: DemoResult) -> None:
     console.print(table)
     console.print(f"\n[bold]explain[/] of: {escape(EXPLAINED.predicate)}\n", highlight=False)
     console.print(result.explain, markup=False, highlight=False, soft_wrap=True)
+
+
+def _span(runs: list[int]) -> str:
+    """Say how many runs were timed."""
+    least, most = min(runs), max(runs)
+    counted = f"{most} run{'s' if most > 1 else ''}" if least == most else f"{least} to {most} runs"
+    return f"{counted}, after one that is not counted" if least == most > 1 else counted
 
 
 def _megabytes(size: int) -> str:

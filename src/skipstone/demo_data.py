@@ -32,7 +32,7 @@ _ENDINGS = (
 )
 # fmt: on
 _ACCOUNTS = 3_000
-_USERS = 400
+_USERS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
