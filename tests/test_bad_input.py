@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -149,6 +150,9 @@ def test_location_that_cannot_be_written(spark, path):
 
 def test_location_of_its_own(spark, path, tmp_path):
     with conf(spark, {"spark.skipstone.location": str(tmp_path / "elsewhere")}):
+        with pytest.raises(MetadataStoreError, match="does not exist"):
+            Dataset.for_path(spark, path).create_indexes(MinMaxIndex("id"))
+        (tmp_path / "elsewhere").mkdir()
         Dataset.for_path(spark, path).create_indexes(MinMaxIndex("id"))
         assert len(spark.read.parquet(path).where("id = 2").inputFiles()) == 1
     assert not os.path.exists(f"{path}/_skipstone")
@@ -180,7 +184,7 @@ def test_damaged_manifest(spark, path, damage):
     handle = Dataset.for_path(spark, path)
     handle.create_indexes(MinMaxIndex("id"))
     file = manifests(path)[-1]
-    content = open(file, "rb").read()
+    content = Path(file).read_bytes()
     if damage == "newer":
         document = json.loads(content)
         document["format_version"] = 999
@@ -214,7 +218,7 @@ def test_damaged_part(spark, path, damage):
     handle.create_indexes(MinMaxIndex("id"))
     folder = f"{path}/_skipstone/parts"
     file = os.path.join(folder, os.listdir(folder)[0])
-    content = bytearray(open(file, "rb").read())
+    content = bytearray(Path(file).read_bytes())
     os.unlink(file)
     if damage != "missing":
         if damage == "truncated":
