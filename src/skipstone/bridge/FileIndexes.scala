@@ -44,17 +44,17 @@ private[skipstone] object ListedFileIndex {
  * The objects that a query needs, of those that `base` lists.
  *
  * Compares by value, since Spark reuses exchanges and merges subplans of equal relations: equal are
- * two with equal bases and the same objects. After a refresh what is kept is no longer known to be
+ * two with equal bases that list the same objects and keep the same of them (`digest`). After a refresh what is kept is no longer known to be
  * right, so from then on it is `base`.
  */
 private[skipstone] class SkipstoneFileIndex(
     val base: FileIndex,
     override protected val directories: Seq[PartitionDirectory],
     digest: String,
+    keptBytes: Long,
+    kept: Int,
     total: Int) extends ListedFileIndex {
   @volatile private var refreshed = false
-  private lazy val keptBytes = super.sizeInBytes
-  private val kept = directories.iterator.map(_.files.size).sum
 
   override def rootPaths: Seq[Path] = base.rootPaths
   override def partitionSchema: StructType = base.partitionSchema

@@ -15,8 +15,12 @@ import org.apache.spark.sql.execution.datasources._
 /** The objects of one listing of a file index, flat, with what was found out about them. */
 private[skipstone] class Listing(val directories: Array[PartitionDirectory]) {
   val files: Array[FileStatusWithMetadata] = directories.flatMap(_.files)
-  val directory: Array[Int] = directories.zipWithIndex.flatMap { case (d, i) => Array.fill(d.files.size)(i) }
-  val bytes: Long = files.foldLeft(0L)(_ + _.getLen)
+  /** Where each directory's files begin, and where the last one's end. */
+  val starts: Array[Int] = directories.scanLeft(0)(_ + _.files.size)
+  // Queries go through these: a million statuses lie all over the heap, their lengths do not.
+  val lengths: Array[Long] = files.map(_.getLen)
+  val directoryBytes: Array[Long] = directories.map(_.files.foldLeft(0L)(_ + _.getLen))
+  val bytes: Long = directoryBytes.sum
 
   /** Two longs an object: the MD5 of its path, as the snapshots hold it. */
   lazy val hashes: Array[Long] = {
@@ -30,6 +34,13 @@ private[skipstone] class Listing(val directories: Array[PartitionDirectory]) {
       i += 1
     }
     out
+  }
+
+  /** What tells listings apart: the MD5 of all their objects' hashes, in order. */
+  lazy val digest: Array[Byte] = {
+    val buffer = ByteBuffer.allocate(8 * hashes.length)
+    buffer.asLongBuffer().put(hashes)
+    ExpressionJson.md5(buffer.array())
   }
 
   private val matches = new Lru[String, Array[Int]](8)

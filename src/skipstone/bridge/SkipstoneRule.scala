@@ -1,10 +1,9 @@
 package org.apache.spark.sql.skipstone
 
-import java.nio.ByteBuffer
-import java.security.MessageDigest
+import java.util.BitSet
 import java.util.concurrent.ConcurrentHashMap
 
-import scala.collection.mutable.ArrayBuffer
+import scala.collection.immutable.ArraySeq
 import scala.util.Try
 import scala.util.control.NonFatal
 
@@ -110,48 +109,58 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     count(entry, listing, selected)
 
     val matchStart = System.nanoTime()
-    val answers = decision.map(_.kept).getOrElse(Nil).map { k =>
-      k -> listing.rowsIn(Snapshot.of(planner, k.id, k.rows, timeout))
-    }.toArray
-    val keep = new Array[Boolean](listing.files.length)
-    var i = 0
-    while (i < keep.length) {
-      if (selected(listing.directory(i))) {
-        var fresh, known, skip = false
-        answers.foreach { case (k, rows) =>
-          val row = rows(i)
-          if (row >= 0) {
-            fresh = true
-            if (!k.keeps(row)) skip = true
-          } else if (row == Snapshot.Stale) known = true
-        }
-        keep(i) = !skip
-        if (skip) {
-          entry.skipped += 1
-          entry.bytesSkipped += listing.files(i).getLen
-        } else if (!fresh && decision.isDefined) {
-          if (known) entry.stale += 1 else entry.unindexed += 1
-        }
-      }
-      i += 1
+    val answers = decision.map(_.kept).getOrElse(Nil).toArray
+    val rows = answers.map(k => listing.rowsIn(Snapshot.of(planner, k.id, k.rows, timeout)))
+    val keep = new BitSet(listing.files.length)
+    selected.indices.filter(selected(_)).foreach { d =>
+      choose(listing, listing.starts(d), listing.starts(d + 1), answers, rows, keep, entry)
     }
+    if (decision.isEmpty) entry.unindexed = 0 // nobody was asked
     entry.kept = entry.total - entry.skipped
     entry.matchNs = System.nanoTime() - matchStart
     if (entry.skipped == 0) rel else {
-      val wrapped = replace(rel, fs, listing, keep, entry.total)
+      val wrapped = replace(rel, fs, listing, keep, entry)
       entry.wrapped = true
       wrapped
     }
   }
 
-  private def count(entry: Entry, listing: Listing, selected: Array[Boolean]): Unit = {
-    var i = 0
-    while (i < listing.files.length) {
-      if (selected(listing.directory(i))) {
-        entry.total += 1
-        entry.bytesTotal += listing.files(i).getLen
+  // Runs for every object of every query: arrays and local variables only.
+  private def choose(listing: Listing, from: Int, until: Int, answers: Array[Kept], rows: Array[Array[Int]],
+      keep: BitSet, entry: Entry): Unit = {
+    var skipped, stale, unindexed = 0
+    var bytesSkipped = 0L
+    var i = from
+    while (i < until) {
+      var fresh, known, skip = false
+      var a = 0
+      while (a < answers.length) {
+        val row = rows(a)(i)
+        if (row >= 0) {
+          fresh = true
+          if (!answers(a).keeps(row)) skip = true
+        } else if (row == Snapshot.Stale) known = true
+        a += 1
+      }
+      if (skip) {
+        skipped += 1
+        bytesSkipped += listing.lengths(i)
+      } else {
+        keep.set(i)
+        if (!fresh) { if (known) stale += 1 else unindexed += 1 }
       }
       i += 1
+    }
+    entry.skipped += skipped
+    entry.bytesSkipped += bytesSkipped
+    entry.stale += stale
+    entry.unindexed += unindexed
+  }
+
+  private def count(entry: Entry, listing: Listing, selected: Array[Boolean]): Unit = {
+    selected.indices.filter(selected(_)).foreach { d =>
+      entry.total += listing.starts(d + 1) - listing.starts(d)
+      entry.bytesTotal += listing.directoryBytes(d)
     }
     entry.kept = entry.total
   }
@@ -170,27 +179,21 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
   }
 
   private def replace(
-      rel: LogicalRelation, fs: HadoopFsRelation, listing: Listing, keep: Array[Boolean], total: Int): LogicalRelation = {
-    val digest = MessageDigest.getInstance("MD5")
-    val word = ByteBuffer.allocate(16)
-    val directories = ArrayBuffer.empty[PartitionDirectory]
-    var keptBytes = 0L
-    var i = 0
-    listing.directories.foreach { directory =>
-      val files = ArrayBuffer.empty[FileStatusWithMetadata]
-      directory.files.foreach { file =>
-        if (keep(i)) {
-          files += file
-          keptBytes += file.getLen
-          word.clear()
-          digest.update(word.putLong(listing.hashes(2 * i)).putLong(listing.hashes(2 * i + 1)).array())
-        }
-        i += 1
+      rel: LogicalRelation, fs: HadoopFsRelation, listing: Listing, keep: BitSet, entry: Entry): LogicalRelation = {
+    val directories = listing.directories.indices.flatMap { d =>
+      val files = Array.newBuilder[FileStatusWithMetadata]
+      var i = keep.nextSetBit(listing.starts(d))
+      val any = i >= 0 && i < listing.starts(d + 1)
+      while (i >= 0 && i < listing.starts(d + 1)) {
+        files += listing.files(i)
+        i = keep.nextSetBit(i + 1)
       }
-      if (files.nonEmpty || fs.partitionSchema.isEmpty) directories += directory.copy(files = files.toSeq)
+      if (!any && fs.partitionSchema.nonEmpty) None
+      else Some(listing.directories(d).copy(files = ArraySeq.unsafeWrapArray(files.result())))
     }
-    val location =
-      new SkipstoneFileIndex(fs.location, directories.toSeq, ExpressionJson.hex(digest.digest()), total)
+    val digest = ExpressionJson.hex(ExpressionJson.md5(listing.digest ++ keep.toByteArray))
+    val keptBytes = entry.bytesTotal - entry.bytesSkipped
+    val location = new SkipstoneFileIndex(fs.location, directories, digest, keptBytes, entry.kept, entry.total)
     // The table's statistics win over the index's size once they exist.
     val table = rel.catalogTable.map(t => t.stats.fold(t) { s =>
       val share = BigDecimal(keptBytes) / BigDecimal(math.max(listing.bytes, 1L))
