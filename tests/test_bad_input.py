@@ -212,6 +212,17 @@ def test_damaged_manifest(spark, path, damage):
     assert len(spark.read.parquet(path).where("id = 2").inputFiles()) == 1
 
 
+def test_refresh_makes_damaged_metadata_anew(spark, path):
+    handle = Dataset.for_path(spark, path)
+    handle.create_indexes(MinMaxIndex("id"))
+    handle.create_indexes(ValueListIndex("id"))
+    Path(manifests(path)[-1]).write_bytes(b"{}")
+    report = handle.refresh()
+    assert report.indexed == 2
+    assert "minmax(id)" in report.indexes
+    assert len(spark.read.parquet(path).where("id = 2").inputFiles()) == 1
+
+
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "missing"])
 def test_damaged_part(spark, path, damage):
     handle = Dataset.for_path(spark, path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from skipstone.errors import (
     IndexExistsError,
     IndexingError,
     IndexNotFoundError,
+    MetadataCorruptError,
     PluginError,
 )
 from skipstone.indexing.columns import resolve_indexes
@@ -126,8 +128,35 @@ def create_indexes(target: Target, indexes: Sequence[Index]) -> IndexingReport:
 
 
 def refresh(target: Target, paths: tuple[str, ...] | None = None) -> IndexingReport:
-    """Bring a dataset's indexes up to date, collecting only what is new, changed or not covered."""
+    """Bring a dataset's indexes up to date, collecting only what is new, changed or not covered.
+
+    Metadata that turns out to be damaged is made anew, all of it.
+    """
     started = time.monotonic()
+    try:
+        return _refresh(target, paths, started)
+    except MetadataCorruptError:
+        records = target.store.recoverable_indexes(target.root)
+        if not records:
+            raise
+        return _make_anew(target, records, started)
+
+
+def _make_anew(target: Target, records: Sequence[IndexRecord], started: float) -> IndexingReport:
+    """Collect known indexes again under new ids and replace whatever the store has."""
+    bound = [replace(_rebound(target, record), id=uuid.uuid4().hex[:12]) for record in records]
+    outcome = index_objects(target.spark, target.scan, bound)
+    now = _now()
+    renewed = tuple(
+        replace(record, id=b.id, fields=outcome.fields[b.id], refreshed=now)
+        for record, b in zip(records, bound, strict=True)
+    )
+    snapshot = target.store.commit(target.root, None, Change(renewed, outcome.table), replace=True)
+    return _report(target, snapshot, [r.name for r in renewed], outcome, 0, started)
+
+
+def _refresh(target: Target, paths: tuple[str, ...] | None, started: float) -> IndexingReport:
+    """Refresh sound metadata."""
     base = target.store.latest(target.root)
     if base is None or not base.indexes:
         msg = f"{target.root} has no index to refresh; make one with create_indexes(MinMaxIndex(…))"

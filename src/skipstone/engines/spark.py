@@ -26,7 +26,7 @@ from skipstone.expressions import deep_json
 from skipstone.expressions.from_spark import read_expression
 from skipstone.relation import Relation
 from skipstone.stores.filesystem import file_system_for
-from skipstone.stores.packed import packed_objects
+from skipstone.stores.packed import PACKED_COLUMNS, packed_objects
 from skipstone.stores.parquet import ParquetStore
 from skipstone.stores.spark_evaluation import SparkPartEvaluator
 
@@ -82,7 +82,7 @@ class SparkPlanner:
         with self._lock:
             store, snapshot = self._snapshots[snapshot_id]
         with tempfile.NamedTemporaryFile(prefix="skipstone-", suffix=".objects", delete=False) as file:
-            file.write(packed_objects(store.objects(snapshot)))
+            file.write(packed_objects(store.objects(snapshot, PACKED_COLUMNS)))
         return str(Path(file.name))
 
     def explained(self, key: int) -> Plan | None:
