@@ -22,6 +22,7 @@ from skipstone.errors import (
 from skipstone.indexing.columns import resolve_indexes
 from skipstone.indexing.job import BoundIndex, index_objects, list_objects
 from skipstone.relation import profile_difference
+from skipstone.reporting.indexing import IndexingReport
 from skipstone.stores.metadata_store import Change, IndexRecord
 
 if TYPE_CHECKING:
@@ -47,42 +48,6 @@ class Target:
     relation: Relation
     root: str
     store: MetadataStore
-
-
-@dataclass(frozen=True)
-class IndexingReport:
-    """What a call that builds or refreshes indexes did.
-
-    ``left_out`` objects changed while they were read, ``untrusted`` ones were modified too shortly before; both are
-    read by every query until a later refresh indexes them.
-    """
-
-    root: str
-    indexes: tuple[str, ...]
-    objects: int
-    indexed: int
-    removed: int
-    left_out: int
-    untrusted: int
-    rows: int
-    metadata_bytes: int
-    seconds: float
-    version: int
-
-    def __str__(self) -> str:
-        notes = "".join(
-            f", {count} {what}"
-            for count, what in (
-                (self.removed, "removed"),
-                (self.left_out, "left out (changed meanwhile)"),
-                (self.untrusted, "not trusted yet (modified just now)"),
-            )
-            if count
-        )
-        return (
-            f"{self.root}: {', '.join(self.indexes) or 'no index'}: {self.indexed:,} of {self.objects:,} objects "
-            f"indexed{notes}; {self.rows:,} rows, {self.metadata_bytes:,} bytes of metadata, {self.seconds:.1f} s"
-        )
 
 
 def create_indexes(target: Target, indexes: Sequence[Index]) -> IndexingReport:
