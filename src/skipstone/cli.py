@@ -31,6 +31,8 @@ from skipstone.cli_support import (
 from skipstone.errors import DatasetError, IndexingError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from skipstone.maintenance import IndexingReport
 
 __all__ = ["app", "main"]
@@ -84,11 +86,12 @@ def demo(
     place = folder or Path(tempfile.mkdtemp(prefix="skipstone-demo-"))
     with failing_politely(output):
         try:
-            with console(stderr=True).status("writing the data") as status:
-                write_data(place)
-                status.update("starting Spark")
-                spark = quiet_session()
-                result = run_demo(spark, place, runs=runs, say=status.update)
+            say = _telling()
+            say("writing two small datasets …")
+            write_data(place)
+            say("starting Spark …")
+            spark = quiet_session()
+            result = run_demo(spark, place, runs=runs, say=say)
             kept = str(place) if folder is not None or keep else None
             seconds = time.monotonic() - started
             if output is Output.JSON:
@@ -101,6 +104,12 @@ def demo(
         finally:
             if folder is None and not keep:
                 shutil.rmtree(place, ignore_errors=True)
+
+
+def _telling() -> Callable[[str], None]:
+    """Give what tells a person that waits what is going on; programs are not told."""
+    stderr = console(stderr=True)
+    return lambda text: stderr.print(text, style="dim", highlight=False) if stderr.is_terminal else None
 
 
 @dataset_command(app)

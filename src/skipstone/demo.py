@@ -136,7 +136,7 @@ def run_demo(
     folder
         Where the datasets are.
     runs
-        How many runs of each kind are timed, after one that is not.
+        How many runs of each kind are timed, after one with skipping that is not.
     patience
         Seconds after which no run is repeated: a slow machine shall not wait for better figures.
     say
@@ -154,7 +154,7 @@ def run_demo(
     handles: dict[str, Dataset] = {}
     datasets: list[DatasetResult] = []
     for name, indexes in _indexes().items():
-        say(f"indexing {name}")
+        say(f"indexing {name} …")
         path = str(folder / name)
         handles[name] = Dataset.for_path(spark, path)
         report = handles[name].create_indexes(*indexes)
@@ -165,10 +165,10 @@ def run_demo(
             )
         )
         spark.read.parquet(path).createOrReplaceTempView(name)
-    results: list[QueryResult] = []
-    for number, query in enumerate(QUERIES, 1):
-        say(f"query {number} of {len(QUERIES)}, skipping off and on")
-        results.append(_compare(spark, query, runs, until))
+    say(f"running {len(QUERIES)} queries, skipping off and on …")
+    for query in QUERIES:
+        spark.sql(query.sql).collect()  # to warm up
+    results = [_compare(spark, query, runs, until) for query in QUERIES]
     explanation = str(handles[EXPLAINED.dataset].explain(spark.sql(EXPLAINED.sql)))
     return DemoResult(tuple(datasets), tuple(results), explanation, os.cpu_count() or 1)
 
@@ -197,15 +197,15 @@ def _compare(spark: SparkSession, query: Query, runs: int, until: float) -> Quer
     """Run one query without and with skipping, in turn, and hold the answers against each other."""
     from skipstone.reporting.stats import skipping_stats
 
-    seconds: dict[bool, list[float]] = {True: [], False: []}
+    seconds: dict[bool, list[float]] = {False: [], True: []}
     answers: dict[bool, list[Any]] = {}
     before = spark.conf.get("spark.skipstone.enabled", "true")
     try:
         with skipping_stats(spark) as stats:
-            for turn in range(runs + 1):
+            for turn in range(runs):
                 if turn and time.monotonic() > until:
                     break
-                for enabled in (True, False):  # where there is no time to warm up, skipping pays for it
+                for enabled in (False, True):
                     spark.conf.set("spark.skipstone.enabled", str(enabled).lower())
                     started = time.perf_counter()
                     rows = spark.sql(query.sql).collect()
@@ -215,8 +215,7 @@ def _compare(spark: SparkSession, query: Query, runs: int, until: float) -> Quer
             scan = stats[-1]
     finally:
         spark.conf.set("spark.skipstone.enabled", before or "true")
-    timed = {enabled: all_of_them[1:] or all_of_them for enabled, all_of_them in seconds.items()}
-    off, on = statistics.median(timed[False]), statistics.median(timed[True])
+    off, on = statistics.median(seconds[False]), statistics.median(seconds[True])
     return QueryResult(
         dataset=query.dataset,
         sql=query.sql,
@@ -228,7 +227,7 @@ def _compare(spark: SparkSession, query: Query, runs: int, until: float) -> Quer
         seconds_off=off,
         seconds_on=on,
         speedup=off / on,
-        runs=len(timed[True]),
+        runs=len(seconds[True]),
         rows=len(answers[True]),
         agree=True,
     )
@@ -261,7 +260,7 @@ def print_demo(console: Console, result: DemoResult) -> None:
         title_justify="left",
         title_style="bold",
         caption=(
-            f"Times: median of {_span([q.runs for q in result.queries])}; local files, {result.cores} cores.\n"
+            f"Times: {_span([q.runs for q in result.queries])} after a warm-up; local files, {result.cores} cores.\n"
             "Bytes: size of the objects that are opened; of those Spark reads the columns it needs, in both cases."
         ),
         caption_justify="left",
@@ -287,8 +286,8 @@ def print_demo(console: Console, result: DemoResult) -> None:
 def _span(runs: list[int]) -> str:
     """Say how many runs were timed."""
     least, most = min(runs), max(runs)
-    counted = f"{most} run{'s' if most > 1 else ''}" if least == most else f"{least} to {most} runs"
-    return f"{counted}, after one that is not counted" if least == most > 1 else counted
+    counted = f"{most} runs" if least == most else f"{least} to {most} runs"
+    return f"median of {counted}" if most > 1 else "one run"
 
 
 def _megabytes(size: int) -> str:
