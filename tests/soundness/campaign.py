@@ -267,11 +267,11 @@ class Truth:
     null: int
 
 
-def truths(spark: SparkSession, df: DataFrame, predicates: Sequence[Any]) -> list[Truth]:
+def truths(spark: SparkSession, df: DataFrame, predicates: Sequence[Any], row: str = "rid") -> list[Truth]:
     """Evaluate predicates as columns of one projection, without skipping."""
     with conf(spark, {**INTERPRETED, "spark.skipstone.enabled": "false"}):
         marks = [f"({p}) AS p{n}" for n, p in enumerate(predicates)]
-        table = df.selectExpr("_metadata.file_name AS file", "rid", *marks).toArrow()
+        table = df.selectExpr("_metadata.file_name AS file", f"{row} AS rid", *marks).toArrow()
     files, rids = table["file"].to_pylist(), table["rid"].to_pylist()
     found = []
     for n in range(len(predicates)):
