@@ -1,6 +1,8 @@
 # Every target makes its own .venv on first use; `make` alone lists them. All paths are relative, so that
 # the repository may live in a folder with spaces in its name.
 PYTHON ?= python3
+# Each worker has a Spark session of its own.
+WORKERS ?= 2
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 VENV := .venv
@@ -18,7 +20,7 @@ demo: java $(STAMP) ## index a small dataset, query it, show what was skipped
 	@$(BIN)/skipstone demo
 
 test: java $(STAMP) ## run the tests; LONG=1 adds the long ones; PYTEST_ARGS="-k minmax -x"
-	@$(BIN)/python -m pytest $(if $(filter-out 0,$(LONG)),--long) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(if $(filter-out 0,$(LONG)),--long) $(PYTEST_ARGS)
 
 check: $(STAMP) ## ruff (rules and format), mypy strict, import contracts
 	$(BIN)/ruff check .
