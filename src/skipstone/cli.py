@@ -177,16 +177,21 @@ def describe(reading: Reading, path: PathArgument = None) -> None:
     if not rows:
         typer.echo(f"{dataset.root}: no indexes; make one with: skipstone index {dataset.root} --minmax COLUMN")
         return
+    from rich.box import SIMPLE_HEAD
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=escape(dataset.root), title_justify="left", title_style="bold")
-    for heading in ("index", "covered", "stale", "missing", "bytes", "key", "refreshed"):
-        table.add_column(heading, justify="right" if heading in ("covered", "stale", "missing", "bytes") else "left")
+    numbers = ("covered", "stale", "missing", "bytes")
+    words = ("key", "refreshed") if any(row["key"] for row in rows) else ("refreshed",)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("index", overflow="fold")
+    for heading in (*numbers, *words):
+        table.add_column(heading, justify="right" if heading in numbers else "left", no_wrap=True)
     for row in rows:
-        counts = (f"{row[name]:,}" for name in ("covered", "stale", "missing", "bytes"))
-        table.add_row(escape(row["name"]), *counts, row["key"] or "", row["refreshed"])
-    console().print(table, highlight=False)
+        table.add_row(escape(row["name"]), *(f"{row[n]:,}" for n in numbers), *(row[w] or "" for w in words))
+    out = console()
+    out.print(dataset.root, style="bold", markup=False, highlight=False, soft_wrap=True)
+    out.print(table, highlight=False)
 
 
 @dataset_command(app)

@@ -60,6 +60,8 @@ QUERIES = (
 )
 EXPLAINED = QUERIES[3]
 
+_NARROW = 110
+
 
 @dataclass(frozen=True)
 class DatasetResult:
@@ -245,40 +247,42 @@ def _require_equal(answers: dict[bool, list[Any]], query: Query) -> None:
 
 def print_demo(console: Console, result: DemoResult) -> None:
     """Print the demo's outcome for people."""
+    from rich.box import SIMPLE_HEAD
     from rich.markup import escape
     from rich.table import Table
 
     for data in result.datasets:
         console.print(
-            f"[bold]{data.name}[/]: {data.objects:,} Parquet objects, {data.rows:,} rows, {_megabytes(data.bytes)}; "
+            f"[bold]{data.name}[/]: {data.objects:,} Parquet objects, {data.rows:,} rows, {data.bytes / 1e6:,.1f} MB; "
             f"indexed in {data.indexing_seconds:.1f} s, {data.metadata_bytes / 1e3:,.0f} kB of metadata",
             highlight=False,
         )
         console.print(f"  {', '.join(data.indexes)}", style="dim", markup=False, highlight=False)
-    table = Table(
-        title="\nThe same queries with skipping off and on",
-        title_justify="left",
-        title_style="bold",
-        caption=(
-            f"Times: {_span([q.runs for q in result.queries])} after a warm-up; local files, {result.cores} cores.\n"
-            "Bytes: size of the objects that are opened; of those Spark reads the columns it needs, in both cases."
-        ),
-        caption_justify="left",
-    )
-    table.add_column("WHERE", ratio=1, overflow="fold")
-    for heading in ("objects read", "bytes read", "off", "on", "speed-up", "same answer"):
+    narrow = console.width < _NARROW  # there the predicates stand below the figures
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("" if narrow else "WHERE", overflow="fold")
+    for heading in ("objects read", "MB read", "off", "on", "speed-up", "same answer"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for q in result.queries:
+    for number, q in enumerate(result.queries, 1):
         table.add_row(
-            escape(q.predicate),
+            str(number) if narrow else escape(q.predicate),
             f"{q.objects_read:,} of {q.objects_total:,}",
-            f"{_megabytes(q.bytes_read)} of {_megabytes(q.bytes_total)}",
+            f"{q.bytes_read / 1e6:,.1f} of {q.bytes_total / 1e6:,.1f}",
             f"{q.seconds_off:.2f} s",
             f"{q.seconds_on:.2f} s",
             f"{q.speedup:.1f}x",
-            "✓",
+            "yes" if console.options.ascii_only else "✓",
         )
+    console.print("\n[bold]The same queries with skipping off and on[/]")
     console.print(table)
+    for number, q in enumerate(result.queries, 1) if narrow else ():
+        console.print(f"{number}  {q.predicate}", markup=False, highlight=False)
+    console.print(
+        f"Times: {_span([q.runs for q in result.queries])} after a warm-up; local files, {result.cores} cores. "
+        "MB: size of the objects that are opened; of those Spark reads the columns it needs, in both cases.",
+        style="dim",
+        highlight=False,
+    )
     console.print(f"\n[bold]explain[/] of: {escape(EXPLAINED.predicate)}\n", highlight=False)
     console.print(result.explain, markup=False, highlight=False, soft_wrap=True)
 
@@ -288,8 +292,3 @@ def _span(runs: list[int]) -> str:
     least, most = min(runs), max(runs)
     counted = f"{most} runs" if least == most else f"{least} to {most} runs"
     return f"median of {counted}" if most > 1 else "one run"
-
-
-def _megabytes(size: int) -> str:
-    """Spell a size."""
-    return f"{size / 1e6:,.1f} MB"
