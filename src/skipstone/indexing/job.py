@@ -182,8 +182,12 @@ def _still_there(source: ObjectSource, objects: Sequence[DataObject], paths: lis
 
 
 def _margin(data_object: DataObject) -> int:
-    """Give the clock's granularity of an object's file system."""
-    return _LOCAL_MARGIN if data_object.path.startswith("file:") else _REMOTE_MARGIN
+    """Give the clock's granularity of an object's file system.
+
+    A local path may be a mount whose times are whole seconds; an object whose time is one is taken to be on such.
+    """
+    fine = data_object.path.startswith("file:") and data_object.modified % 1000
+    return _LOCAL_MARGIN if fine else _REMOTE_MARGIN
 
 
 def _is_trusted(data_object: DataObject, listed_at: float) -> bool:

@@ -67,6 +67,11 @@ class ObjectSource:
         found = [name for name, value in _DROPPING_OPTIONS.items() if options.get(name) == value]
         if "badrecordspath" in options:
             found.append("badrecordspath")
+        partial = "spark.sql.json.enablePartialResults"
+        if self.described["format"] == "json" and self.described["conf"].get(partial) == "false":
+            # Without partial results, what is read of one column depends on which others are read with it.
+            options[partial] = "false"
+            found.append(partial)
         if found:
             msg = (
                 f"a dataset that is read with {' and '.join(f'{n}={options[n]}' for n in found)} cannot be indexed: "
