@@ -209,7 +209,7 @@ def explain(
         msg = "give the QUERY to explain: a predicate such as \"ts >= '2026-01-01'\", or a whole SELECT"
         raise DatasetError(msg)
     dataset = reading.dataset(path)
-    df = dataset._df
+    df = dataset.dataframe
     if _SELECT.match(query):
         df.createOrReplaceTempView(VIEW)
         planned = df.sparkSession.sql(query)

@@ -57,7 +57,7 @@ def _made(type_name: str, arguments: list[str], text: str) -> Index:
 
     index_type = registry.find_index(type_name)
     if index_type is None:
-        known = sorted(registry._index_types)
+        known = list(registry.known_types())
         close = difflib.get_close_matches(type_name, known, n=1)
         hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}; plug-ins are loaded by "
         hint += "" if close else "--conf spark.skipstone.plugins=module"

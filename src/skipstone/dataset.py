@@ -97,6 +97,11 @@ class Dataset:
         return str(roots[0])
 
     @property
+    def dataframe(self) -> DataFrame:
+        """The DataFrame that reads the dataset."""
+        return self._df
+
+    @property
     def is_indexed(self) -> bool:
         """Whether the dataset has any index."""
         snapshot = self._store().latest(self.root)
@@ -150,22 +155,15 @@ class Dataset:
 
 def _file_scan(df: DataFrame) -> Any:
     """Find the file scan that a DataFrame is."""
-    from py4j.protocol import Py4JJavaError
-
     jvm: Any = df.sparkSession._jvm
     try:
         return jvm.org.apache.spark.sql.skipstone.Bridge.scan(df._jdf)
-    except Py4JJavaError as error:
-        raise DatasetError(_java_message(error)) from error
     except Exception as error:
         raise DatasetError(_first_line(error)) from error
 
 
-def _java_message(error: Any) -> str:
-    """Give the message of the Java exception behind a Py4J error."""
-    return str(error.java_exception.getMessage())
-
-
 def _first_line(error: BaseException) -> str:
-    """Give the first line of an error's text."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    """Give the first line of an error's text; for an error of Java's, of the Java exception's text."""
+    java: Any = getattr(error, "java_exception", None)
+    text = str(error) if java is None else str(java.getMessage() or java.toString())
+    return (text.strip().splitlines() or [type(error).__name__])[0]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from skipstone.indexing.index import Index
 
-__all__ = ["find_index", "load_plugins", "register_index"]
+__all__ = ["find_index", "known_types", "load_plugins", "register_index"]
 
 ENTRY_POINT_GROUP = "skipstone.plugins"
 
@@ -50,6 +50,11 @@ def register_index(index_type: type[Index]) -> None:
 def find_index(type_name: str) -> type[Index] | None:
     """Give the index type registered under a name, or ``None``."""
     return _index_types.get(type_name)
+
+
+def known_types() -> tuple[str, ...]:
+    """Name the index types that are registered."""
+    return tuple(sorted(_index_types))
 
 
 def load_plugins(modules: Iterable[str] = ()) -> None:
