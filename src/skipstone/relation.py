@@ -43,6 +43,8 @@ _BY_NAME = frozenset({"parquet", "json", "avro", "text"})
 _TYPED = frozenset({"parquet", "orc", "avro"})
 # ORC converts instants with a time zone, the other typed formats store them as such.
 _ZONE_FREE = frozenset({"parquet", "avro"})
+# With it Spark reads the INT96 timestamps of other writers as wall-clock times of the session's zone.
+_INT96_CONVERSION = "spark.sql.parquet.int96TimestampConversion"
 # Settings that choose files or decide schemas, or that concern only the values in partitions' names.
 _HARMLESS_SETTINGS = frozenset(
     {
@@ -127,7 +129,7 @@ class Relation:
         if setting == "caseSensitive":
             return True
         if setting == "sessionTimeZone":
-            return self.format not in _ZONE_FREE
+            return self.format not in _ZONE_FREE or self.settings.get(_INT96_CONVERSION) == "true"
         return self.format not in _TYPED and setting not in _PARTITION_SETTINGS
 
     def candidate_roots(self) -> Iterator[str]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.errors import PySparkException
 
 import skipstone
+from tests.soundness.campaign import SPARK_ERRORS
 from tests.support import conf
 
 if TYPE_CHECKING:
@@ -90,6 +90,6 @@ def same_unless_it_fails(spark: SparkSession, make: Callable[[], DataFrame]) -> 
     with conf(spark, {"spark.skipstone.enabled": "false"}):
         try:
             make().collect()
-        except PySparkException:
+        except SPARK_ERRORS:
             return
     same_rows(spark, make)

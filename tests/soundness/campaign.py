@@ -12,6 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 import skipstone
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from tests.soundness.datasets import Made, Spec
 
 BATCH = 50
+SPARK_ERRORS = (PySparkException, Py4JJavaError)
 # Tiny data: compiling fifty predicates takes far longer than interpreting them.
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
@@ -135,7 +137,7 @@ class Campaign:
         with Capture() as asked:
             try:
                 files = self.df._jdf.filter(str(predicate)).inputFiles()
-            except PySparkException:
+            except SPARK_ERRORS:
                 return None
         kept = frozenset(_names(files))
         type_ = type_ or next(self._types)
@@ -153,7 +155,7 @@ class Campaign:
             return
         try:
             yield pairs, truths(self.spark, self.df, [p.predicate for p in pairs])
-        except PySparkException:
+        except SPARK_ERRORS:
             if len(pairs) == 1:
                 self.counts.not_comparable += 1
                 return
@@ -220,7 +222,7 @@ class Campaign:
         try:
             (known,) = truths(self.spark, self.df, [predicate])
             return self._confirmed(predicate, wrong_skips(pair, known))
-        except PySparkException:
+        except SPARK_ERRORS:
             return {}
 
     def _execute(self, pairs: Sequence[Pair], truth: list[Truth]) -> None:
@@ -230,7 +232,7 @@ class Campaign:
             try:
                 with skipping_off(self.spark):
                     expected = self._rows(some)
-            except PySparkException:
+            except SPARK_ERRORS:
                 self.counts.not_comparable += len(some)
                 continue
             found = self._rows(some)

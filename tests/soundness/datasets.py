@@ -30,7 +30,18 @@ _NOT_IN = {
     "json": ("clock", "months", "seconds"),
     "csv": ("binary", "clock", "months", "seconds"),
 }
-ZONES = ("UTC", "America/New_York", "Asia/Kolkata")
+# Without these rules conditions reach the planner in forms that it rarely sees: casts not unwrapped, LIKE as written,
+# IN with NULLs, constants not folded, NOT not pushed down.
+RAW_RULES = (
+    *("UnwrapCastInBinaryComparison", "LikeSimplification", "OptimizeIn", "BooleanSimplification", "ConstantFolding"),
+    *(
+        "NullPropagation",
+        "SimplifyCasts",
+        "SimplifyBinaryComparison",
+        "ReplaceNullWithFalseInPredicate",
+        "NullDownPropagation",
+    ),
+)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from skipstone import Dataset, relation
 from skipstone.expressions import rules, tree
 from skipstone.indexes import _bounds, _hashing, _leaf, _like, bloom_filter, hybrid, minmax, value_list
 from skipstone.indexes._leaf import Affix, Among, Leaf, Pattern
@@ -25,7 +26,9 @@ from skipstone.indexes._like import Wildcard
 from skipstone.indexing import collect, job
 from skipstone.querying import clause, merge_clause
 from skipstone.stores import evaluation
-from tests.soundness.bench import Bench, collect_here
+from tests.soundness.attack import text
+from tests.soundness.bench import CONF, Bench, collect_here
+from tests.support import conf
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +39,23 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def bench(spark, tmp_path_factory):
     return Bench(spark, tmp_path_factory.mktemp("bench") / "data")
+
+
+@pytest.fixture(scope="module")
+def otherwise(bench, spark, tmp_path_factory):
+    """The same files read with other types, a collation, or other options than they were indexed with."""
+    csv = text(tmp_path_factory.mktemp("bench") / "csv", ".csv", "1;2,3\n", "4,5;6\n")
+    with conf(spark, CONF):
+        Dataset(spark.read.schema("a STRING, b STRING").csv(csv)).create_indexes(value_list.ValueListIndex("a"))
+        cases = []
+        for schema, predicates in {
+            "i BIGINT": ["i = 5", "i IN (1, 8)"],
+            "s STRING COLLATE UTF8_LCASE": ["s = 'AB'", "s = 'B'", "s < 'AB'", "s IN ('K2', 'Z')"],
+        }.items():
+            cases += bench.asked_otherwise(spark.read.schema(schema).parquet(bench.path), predicates)
+        semicolons = spark.read.schema("a STRING, b STRING").option("sep", ";").csv(csv)
+        cases += bench.asked_otherwise(semicolons, ["a = '1'", "a = '4,5'", "a <> '4'"])
+    return cases
 
 
 def everywhere(monkeypatch: pytest.MonkeyPatch, old: Any, new: Any) -> None:
@@ -65,6 +85,14 @@ def function(old: Any, new: Any) -> Mutation:
 
 def method(owner: Any, name: str, new: Any) -> Mutation:
     return lambda patch: patch.setattr(owner, name, new)
+
+
+def both(one: Mutation, other: Mutation) -> Mutation:
+    def apply(patch: pytest.MonkeyPatch) -> None:
+        one(patch)
+        other(patch)
+
+    return apply
 
 
 def leaf_with(change: Callable[[Leaf], Leaf]) -> Mutation:
@@ -368,8 +396,19 @@ AT_QUERY_TIME: dict[str, Mutation] = {
     "normalise: NOT flag as flag": in_rules(tree.Not, rules.push_not, _columns_true_under_not),
     "normalise: NOT <=> as <>": in_rules(tree.Not, rules.settle_under_not, _null_safe_without_null),
     "normalise: IN drops what is no literal": in_rules(tree.In, rules.in_options, _in_literals_only),
-    "normalise: everything is comparable": function(rules.comparable, lambda left, right: True),
-    "normalise: collations ignored": function(rules.has_collation, lambda spark_type: False),
+}
+
+
+def _no_difference(indexed: Any, here: Any) -> None:
+    return None
+
+
+IN_READING_OTHERWISE: dict[str, Mutation] = {
+    "planner: another type is the same column": function(relation.column_difference, _no_difference),
+    "planner: read options do not matter": function(relation.profile_difference, _no_difference),
+    "planner and normalise: collations ignored": both(
+        function(relation.column_difference, _no_difference), function(rules.has_collation, lambda spark_type: False)
+    ),
 }
 
 
@@ -507,3 +546,13 @@ def test_broken_at_index_time(bench, tmp_path, monkeypatch, name):
     monkeypatch.setattr(job, "collect_with_arrow", collect_here)
     AT_INDEX_TIME[name](monkeypatch)
     assert bench.wrong_skip(bench.indexed_here(str(tmp_path))) is not None, f"{name}: nobody noticed"
+
+
+def test_reading_otherwise_skips_nothing_wrongly(bench, otherwise):
+    assert bench.wrong_skip(cases=otherwise) is None
+
+
+@pytest.mark.parametrize("name", IN_READING_OTHERWISE)
+def test_broken_in_reading_otherwise(bench, otherwise, monkeypatch, name):
+    IN_READING_OTHERWISE[name](monkeypatch)
+    assert bench.wrong_skip(cases=otherwise) is not None, f"{name}: nobody noticed"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.soundness.campaign import Campaign, Counts, Outcome
-from tests.soundness.datasets import Spec
+from tests.soundness.datasets import RAW_RULES, Spec
 from tests.soundness.planning import INDEX_TYPES
 
 if TYPE_CHECKING:
@@ -20,18 +20,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-# Without these rules conditions reach the planner in forms that it rarely sees: casts not unwrapped, LIKE as written,
-# IN with NULLs, constants not folded, NOT not pushed down.
-_RAW = (
-    *("UnwrapCastInBinaryComparison", "LikeSimplification", "OptimizeIn", "BooleanSimplification", "ConstantFolding"),
-    *(
-        "NullPropagation",
-        "SimplifyCasts",
-        "SimplifyBinaryComparison",
-        "ReplaceNullWithFalseInPredicate",
-        "NullDownPropagation",
-    ),
-)
 _SOME = ("OptimizeIn", "BooleanSimplification", "UnwrapCastInBinaryComparison")
 _NUMBERS, _TEXTS = ("integer", "decimal", "float"), ("string", "binary")
 _TIMES, _REST = ("date", "moment", "clock"), ("boolean", "months", "seconds", "clock")
@@ -45,7 +33,7 @@ SPECS = (
     Spec(5, format="json", fpp=0.3),
     Spec(6, format="csv"),
     Spec(7, inferred=True, ansi=True),
-    Spec(8, excluded_rules=_RAW),
+    Spec(8, excluded_rules=RAW_RULES),
     # fewer columns: more predicates on each, and more that meet on one column
     Spec(11, families=("float",), threshold=2),
     Spec(12, families=("string",), threshold=3),
@@ -53,12 +41,12 @@ SPECS = (
     Spec(14, families=_NUMBERS, excluded_rules=_SOME),
     Spec(15, families=_TIMES, zone="America/New_York"),
     Spec(16, families=_REST, fpp=0.001),
-    Spec(17, families=("float", "decimal"), excluded_rules=_RAW, split=True),
+    Spec(17, families=("float", "decimal"), excluded_rules=RAW_RULES, split=True),
     Spec(18, families=("integer", "boolean"), ansi=True),
     Spec(19, families=("string", "date", "moment"), format="json", zone="America/New_York"),
     Spec(20, families=("float", "string"), format="csv", excluded_rules=_SOME),
     Spec(21, families=("moment", "decimal", "float"), format="orc", zone="Asia/Kolkata"),
-    Spec(22, families=_TEXTS, excluded_rules=_RAW),
+    Spec(22, families=_TEXTS, excluded_rules=RAW_RULES),
     Spec(23, families=("date", "moment"), ansi=True, excluded_rules=_SOME),
     # one type of index alone; bounds come from footers, from Spark's aggregates, or from the rows
     Spec(31, types=("minmax",)),
