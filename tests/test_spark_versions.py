@@ -21,7 +21,7 @@ from skipstone import *
 
 assert pyspark.__version__ == sys.argv[1], pyspark.__version__
 sys.path.insert(0, sys.argv[2])
-from tests.support import EVERY_TYPE, assert_same_rows, assert_sound, write_objects
+from tests.support import EVERY_TYPE, assert_same_rows, assert_sound, conf, write_objects
 from tests.regressions.cases import CASES
 
 builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
@@ -30,8 +30,9 @@ for number, case in enumerate(CASES):
     if "timestamp_ntz" in case.schema or number % 3 == 0:
         path = write_objects(spark, Path("case") / str(number), case.schema, case.objects)
         df = spark.read.parquet(path)
-        Dataset(df).create_indexes(*(kind("*") for kind in EVERY_TYPE))
-        assert assert_sound(spark, df, case.predicates) > 0, case.name
+        with conf(spark, case.settings):
+            Dataset(df).create_indexes(*(kind("*") for kind in EVERY_TYPE))
+            assert assert_sound(spark, df, case.predicates) > 0, case.name
 spark.sql("CREATE TABLE t (id INT, p INT) USING parquet PARTITIONED BY (p) LOCATION '%s'" % Path("t").resolve())
 for n in range(4):
     spark.sql(f"INSERT INTO t VALUES ({n}, {n % 2})")
