@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import shutil
+from pathlib import Path
 
-import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import skipstone
@@ -124,7 +124,6 @@ def test_file_column_of_a_partitions_name(spark, tmp_path, base):
         "a+b",
         "a/b",
         "a:b",
-        "__HIVE_DEFAULT_PARTITION__",
         "",
         "1",
         "null",
@@ -132,7 +131,7 @@ def test_file_column_of_a_partitions_name(spark, tmp_path, base):
     ],
 )
 def test_partition_values_that_paths_must_escape(spark, tmp_path, value):
-    rows = [(n, v) for n, v in enumerate((value, "other", None))]
+    rows = list(enumerate((value, "other", None)))
     spark.createDataFrame(rows, "n INT, v STRING").coalesce(1).write.partitionBy("v").parquet(f"{tmp_path}/t")
     age(tmp_path / "t")
     with conf(spark, {"spark.sql.sources.partitionColumnTypeInference.enabled": "false"}):
@@ -309,6 +308,7 @@ def test_location_elsewhere_and_two_locations(spark, tmp_path):
     parquet(tmp_path / "d", {"a": [1]}, {"a": [2]})
     df = spark.read.parquet(f"{tmp_path}/d")
     for location, column in ((f"{tmp_path}/m1", MinMaxIndex("a")), (f"{tmp_path}/m2", ValueListIndex("a"))):
+        Path(location).mkdir()
         with conf(spark, {"spark.skipstone.location": location}):
             Dataset(df).create_indexes(column)
             assert same_answers(spark, df, ["a = 1", "a <> 1"])
@@ -333,10 +333,5 @@ def test_metadata_folder_is_invisible_to_other_readers(spark, tmp_path):
     query = stream.writeStream.format("memory").queryName("seen").trigger(availableNow=True).start()
     query.awaitTermination()
     assert [row.a for row in spark.table("seen").collect()] == [2]
-    # Arrow's own discovery, as another engine's, leaves out what begins with an underscore.
-    assert (
-        sorted(pa.dataset.dataset(tmp_path / "d", format="parquet").to_table()["a"].to_pylist()) == [1, 2]
-        if hasattr(pa, "dataset")
-        else True
-    )
-    assert json.loads(json.dumps(before)) == before
+    # Arrow's own discovery, like other engines', leaves out what begins with an underscore.
+    assert sorted(pq.read_table(tmp_path / "d")["a"].to_pylist()) == [1, 2]

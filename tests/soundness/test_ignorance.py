@@ -85,7 +85,9 @@ BLURS = {
 def test_knowing_less_keeps_more(bench, blur):
     grown = 0
     for case in bench.cases:
-        store = case.asked.store
+        # Where there are lists and bounds, Bloom filters have nothing to add.
+        bloom = blur in ("without bits", "without hashes", "more values")
+        store = Seen(case.asked.store, with_only("bloomfilter")) if bloom else case.asked.store
         sharp = skipped_names(case.asked, store)
         dim = skipped_names(case.asked, blurred(store, BLURS[blur]))
         assert dim <= sharp, f"{case.predicate}: {blur} skips {sorted(dim - sharp)} that were kept before"

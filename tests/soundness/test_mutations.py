@@ -392,7 +392,9 @@ AT_QUERY_TIME: dict[str, Mutation] = {
     "normalise: NOT < as >": lambda patch: patch.setitem(rules._MIRRORED, tree.LessThan, tree.GreaterThan),
     "normalise: NOT > as <": lambda patch: patch.setitem(rules._MIRRORED, tree.GreaterThan, tree.LessThan),
     "normalise: NOT = as =": lambda patch: patch.setitem(rules._MIRRORED, tree.EqualTo, tree.EqualTo),
-    "normalise: literal moved, operator kept": lambda patch: patch.setitem(rules._TURNED, tree.LessThan, tree.LessThan),
+    "normalise: literal moved, operator kept": lambda patch: [
+        patch.setitem(rules._TURNED, order, order) for order in (tree.LessThan, tree.GreaterThan)
+    ],
     "normalise: NOT flag as flag": in_rules(tree.Not, rules.push_not, _columns_true_under_not),
     "normalise: NOT <=> as <>": in_rules(tree.Not, rules.settle_under_not, _null_safe_without_null),
     "normalise: IN drops what is no literal": in_rules(tree.In, rules.in_options, _in_literals_only),
@@ -484,13 +486,13 @@ def _void_forgotten(self: Any, other: Any) -> Any:
     return replace(merged, lower=self.lower, upper=self.upper) if not self.is_void else merged
 
 
-def _nan_spoils_bounds(cls: Any, column: Any) -> Any:
-    """What IEEE comparison does with NaN: the bounds are those of the values before it."""
-    made = _minmax_of(cls, column)
-    return replace(made, upper=made.lower) if made.nan_count else made
+def _nan_is_the_upper_bound(self: Any, data_object: Any) -> Any:
+    """Right in Spark's order, but Arrow compares as IEEE does: nothing is less than NaN."""
+    stored = _finish_minmax(self, data_object)
+    return {**stored, "upper": math.nan} if self.nan_count else stored
 
 
-_minmax_of = minmax.MinMaxMetadata.of.__func__
+_finish_minmax = minmax.MinMaxMetadata.finish
 
 
 AT_INDEX_TIME: dict[str, Mutation] = {
@@ -500,9 +502,7 @@ AT_INDEX_TIME: dict[str, Mutation] = {
     "minmax: lower bound rounded up": function(minmax._cut_lower, minmax._cut_upper),
     "minmax: NULLs not counted": _of_without("null_count", owner=minmax.MinMaxMetadata),
     "minmax: NaN not counted": _of_without("nan_count", owner=minmax.MinMaxMetadata),
-    "minmax: bounds end at NaN": lambda patch: patch.setattr(
-        minmax.MinMaxMetadata, "of", classmethod(_nan_spoils_bounds)
-    ),
+    "minmax: NaN is the upper bound": method(minmax.MinMaxMetadata, "finish", _nan_is_the_upper_bound),
     "minmax: a part lost in merging": method(minmax.MinMaxMetadata, "merge", _merge_keeping_one),
     "minmax: bounds of the first part only": method(minmax.MinMaxMetadata, "merge", _void_forgotten),
     "list: NULLs not counted": _of_without("null_count", owner=value_list.ValueListMetadata, maker="counts_of"),

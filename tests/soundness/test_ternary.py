@@ -24,7 +24,8 @@ def test_a_predicate_its_negation_and_its_unknown_split_the_rows(spark, tmp_path
     generator = Generator(campaign.made, Random("ternary"))
     wanted = PREDICATES * (10 if request.config.getoption("--long") else 1)
     tried = skipped = 0
-    with conf(spark, spec.conf):
+    # What Spark pushes into Parquet loses NaN, and dates that the Julian calendar lacks, by itself.
+    with conf(spark, {**spec.conf, "spark.sql.parquet.filterPushdown": "false"}):
         every = Counter(row.rid for row in campaign.df.select("rid").collect())
         while tried < wanted:
             predicates = [generator.predicate(2) for _ in range(6)]
