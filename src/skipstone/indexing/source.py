@@ -27,8 +27,6 @@ OBJECT_COLUMN = "__skipstone_object"
 # Set for the reading session only, which is a clone of the user's and dies with the job.
 _READING = {
     "spark.skipstone.enabled": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(128 << 20),
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
     # Rows that were dropped while indexing would be missing from the metadata, and then from answers.
     "spark.sql.files.ignoreCorruptFiles": "false",
