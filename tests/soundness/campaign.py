@@ -134,11 +134,14 @@ class Campaign:
 
     def plan(self, predicate: Node, type_: str | None = None) -> Pair | None:
         """Let Spark plan a query, and ask the planner again with only one type of index, each in turn."""
-        with Capture() as asked:
+        capture = Capture()
+        with capture as asked:
             try:
                 files = self.df._jdf.filter(str(predicate)).inputFiles()
             except SPARK_ERRORS:
                 return None
+        if capture.problems:
+            self.failures.append(f"\nERROR IN PLANNING {predicate} in {self.spec}: {capture.problems}")
         kept = frozenset(_names(files))
         type_ = type_ or next(self._types)
         if not asked:  # Spark found that no row can match, and planned no scan

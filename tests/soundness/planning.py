@@ -5,6 +5,7 @@ Asking the planner again with one type of index takes a millisecond, planning th
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from skipstone.relation import Relation
     from skipstone.stores.metadata_store import Evaluation, MetadataStore, Snapshot
 
+# How the planner says that an index, a clause or the store raised an error: nothing is lost, but something is broken.
+_RAISED = re.compile(r"\w(Error|Exception|Invalid|NotImplemented): ")
 INDEX_TYPES = ("minmax", "valuelist", "bloomfilter", "hybrid")
 
 
@@ -36,17 +39,24 @@ class Asked:
 
 
 class Capture:
-    """Notes every scan that is planned inside the block."""
+    """Notes every scan that is planned inside the block, and what went wrong in planning it."""
 
     def __init__(self) -> None:
         self._asked: list[Asked] = []
+        self.problems: list[str] = []
 
     def __enter__(self) -> list[Asked]:
         self._original = engine.plan_scan
 
         def listening(relation: Relation, condition: Any, store: MetadataStore, *rest: Any) -> Any:
             self._asked.append(Asked(relation, condition, store))
-            return self._original(relation, condition, store, *rest)
+            try:
+                plan = self._original(relation, condition, store, *rest)
+            except Exception as error:
+                self.problems.append(repr(error))
+                raise
+            self.problems += [said for said in plan.not_used if _RAISED.search(said)]
+            return plan
 
         engine.plan_scan = listening
         return self._asked

@@ -12,7 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from skipstone import BloomFilterIndex, Dataset, HybridIndex, MinMaxIndex, SkipstoneError, ValueListIndex
+from skipstone.indexing import job
 from tests.soundness.attack import age, parquet, rows_of, same_answers, same_rows, text
+from tests.soundness.campaign import SPARK_ERRORS
 from tests.support import conf
 
 EVERY = (MinMaxIndex, ValueListIndex, BloomFilterIndex, HybridIndex)
@@ -288,3 +290,38 @@ def test_column_that_changes_its_type_between_refreshes(spark, tmp_path):
     with pytest.raises(SkipstoneError):
         Dataset(wide).refresh()
     same_answers(spark, wide, [*PREDICATES, "a = 1099511627776"])
+
+
+def test_overwriting_what_is_being_read_fails_as_it_does_without_skipping(spark, tmp_path):
+    failed = {}
+    for enabled in ("false", "true"):
+        folder = tmp_path / enabled
+        parquet(folder, {"a": [1]}, {"a": [2]}, {"a": [3]})
+        index_all(spark.read.parquet(str(folder)), "a")
+        with conf(spark, {"spark.skipstone.enabled": enabled}):
+            try:
+                spark.read.parquet(str(folder)).where("a = 2").write.mode("overwrite").parquet(str(folder))
+                failed[enabled] = False
+            except SPARK_ERRORS:
+                failed[enabled] = True
+    assert failed["true"] == failed["false"]
+
+
+def test_object_rewritten_while_it_is_indexed(spark, tmp_path, monkeypatch):
+    folder = tmp_path / "d"
+    parquet(folder, {"a": [1]}, {"a": [2]})
+    collected = job.collect
+
+    def meddled(source, objects, bound):
+        found = collected(source, objects, bound)
+        swap_in(folder, "object-000.parquet", {"a": [3]})
+        return found
+
+    monkeypatch.setattr(job, "collect", meddled)
+    report = index_all(spark.read.parquet(str(folder)), "a")
+    monkeypatch.undo()
+    assert report.left_out == 1
+    assert same_answers(spark, spark.read.parquet(str(folder)), PREDICATES)
+    age(folder, 100)
+    Dataset(spark.read.parquet(str(folder))).refresh()
+    assert same_answers(spark, spark.read.parquet(str(folder)), PREDICATES)

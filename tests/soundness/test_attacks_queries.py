@@ -143,6 +143,11 @@ SELECT count(*) FROM facts WHERE v <=> v
 SELECT x.n FROM facts x JOIN (SELECT k, min(n) m FROM facts WHERE n > 30 GROUP BY k) y ON x.n = y.m WHERE x.k = 2
 SELECT grouping_id(), k, flag, count(*) FROM facts WHERE n < 25 GROUP BY CUBE (k, flag)
 VALUES (1), (2)
+FROM facts |> WHERE n > 115 |> SELECT n
+SELECT n FROM facts, LATERAL (SELECT max(b.n) m FROM facts b WHERE b.k = facts.k AND b.n < 30) WHERE n = m
+WITH RECURSIVE r(m) AS (SELECT 1L UNION ALL SELECT m + 40 FROM r WHERE m < 100) SELECT n FROM facts JOIN r ON n = m
+SELECT n FROM facts WHERE flag > false AND n < 30
+SELECT n FROM facts WHERE flag < true OR flag >= NULL
 SELECT * FROM range(3) r JOIN facts f ON f.n = r.id * 40
 """.strip().splitlines()
 
@@ -362,3 +367,28 @@ def test_plans_that_are_built_once_and_run_often(spark, facts):
     assert again.count() == 11
     for value in (3, 55, 119):
         assert [r.n for r in spark.sql("SELECT n FROM facts WHERE n = :v", args={"v": value}).collect()] == [value]
+
+
+def test_functions_and_variables_of_the_session(spark, facts):
+    spark.sql("CREATE OR REPLACE TEMPORARY FUNCTION is_five(x BIGINT) RETURNS BOOLEAN RETURN x = 5")
+    body = "SELECT min(n) FROM facts WHERE n > x"
+    spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION nearest(x BIGINT) RETURNS BIGINT RETURN {body}")
+    spark.sql("DECLARE OR REPLACE VARIABLE wanted BIGINT DEFAULT 7")
+    try:
+        assert same_rows(spark, "SELECT n FROM facts WHERE is_five(n) OR n = 117")
+        same_rows(spark, "SELECT n FROM facts WHERE n = nearest(41)")
+        assert same_rows(spark, "SELECT n FROM facts WHERE n = wanted")
+        spark.sql("SET VARIABLE wanted = 77")
+        assert same_rows(spark, "SELECT n FROM facts WHERE n = wanted")
+        assert [row.n for row in spark.sql("SELECT n FROM facts WHERE n = wanted").collect()] == [77]
+    finally:
+        spark.sql("DROP TEMPORARY VARIABLE wanted")
+
+
+def test_the_other_reader_and_many_roots(spark, facts):
+    with conf(spark, {"spark.sql.sources.useV1SourceList": ""}):
+        same_answers(spark, spark.read.parquet(facts), ["n = 5", "k = 2 AND n > 100"])
+    files = spark.read.parquet(facts).inputFiles()
+    many = spark.read.parquet(*files, *files, *files, *files, *files)
+    assert len(many._jdf.inputFiles()) >= len(files)
+    assert same_answers(spark, many, ["n = 5", "k = 2 AND n > 100", "n IS NULL", "s LIKE 'o03%'"])

@@ -78,6 +78,36 @@ def test_columns_found_by_field_id_instead_of_name(spark, tmp_path):
     same_answers(spark, spark.read.parquet(f"{tmp_path}/d"), ["x = 1", "y = 11", "y = 1"])
 
 
+def test_nested_fields_found_by_id(spark, tmp_path):
+    def field(name, id_):
+        return pa.field(name, pa.int32(), metadata={"PARQUET:field_id": str(id_)})
+
+    inner = pa.struct([field("x", 2), field("y", 3)])
+    schema = pa.schema([pa.field("s", inner, metadata={"PARQUET:field_id": "1"})])
+    parquet(tmp_path / "d", *(pa.table({"s": [{"x": n, "y": n + 10}]}, schema=schema) for n in (1, 2)))
+
+    def asked(id_):
+        within = StructType([StructField("x", IntegerType(), metadata={"parquet.field.id": id_})])
+        return StructType([StructField("s", within, metadata={"parquet.field.id": 1})])
+
+    with conf(spark, {"spark.sql.parquet.fieldId.read.enabled": "true"}):
+        index_all(spark.read.schema(asked(2)).parquet(f"{tmp_path}/d"), "s.x")
+        assert same_answers(spark, spark.read.schema(asked(2)).parquet(f"{tmp_path}/d"), ["s.x = 1", "s.x > 1"])
+        same_answers(spark, spark.read.schema(asked(3)).parquet(f"{tmp_path}/d"), ["s.x = 11", "s.x > 5", "s.x <> 1"])
+
+
+@pytest.mark.parametrize("format_", ["parquet", "orc", "json"])
+def test_structs_of_which_a_query_reads_a_part(spark, tmp_path, format_):
+    for n in (1, 2, 3):
+        row = f"{n} AS a, named_struct('x', {n}, 'y', 'y{n}', 'z', named_struct('w', {n * 10})) AS s"
+        spark.sql(f"SELECT {row}").coalesce(1).write.mode("append").format(format_).save(f"{tmp_path}/d")
+    age(tmp_path / "d")
+    df = spark.read.format(format_).load(f"{tmp_path}/d")
+    index_all(df, "a", "s.x", "s.z.w")
+    for wanted in ("s.y", "s.x", "s.z.w", "a", "s"):
+        assert same_answers(spark, df, ["a = 1", "s.x = 2", "s.z.w = 30", "s.x = 1 OR a = 3"], wanted), wanted
+
+
 _WIDE = (
     ("int", pa.array([1, 2], pa.int32()), pa.array([2147483647, 5], pa.int32()), ["bigint", "double", "decimal(20,2)"]),
     ("float", pa.array([1.5, float("nan")], pa.float32()), pa.array([0.1, 3], pa.float32()), ["double"]),
