@@ -142,8 +142,8 @@ def ratio(
         min(rounds),
         max(rounds),
         {
-            "numerator": ours.described(),
-            "denominator": theirs.described(),
+            "ours": ours.described(),
+            "theirs": theirs.described(),
             **_cpu_ratio(ours, theirs),
             **(details or {}),
         },
