@@ -16,7 +16,7 @@ from skipstone.indexing.records import ColumnRecord, ReadProfile
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["Relation", "ancestors", "column_difference", "profile_difference"]
+__all__ = ["Relation", "ancestors", "changing_partitions", "column_difference", "profile_difference"]
 
 # Options that choose files or only guide schema inference, whose outcome (the column's type) is compared by itself.
 _HARMLESS_OPTIONS = frozenset(
@@ -63,6 +63,11 @@ _PARTITION_SETTINGS = frozenset(
         "spark.sql.sources.validatePartitionColumns",
     }
 )
+# Where the values of partition columns come from.  A path gives an object the same values for ever; a catalog may give
+# the same unchanged object other values tomorrow, so metadata of those is recorded as such and never used.
+PARTITION_VALUES = "partition values"
+BY_PATH = "from the path"
+BY_CATALOG = "from the catalog"
 _FORMATS = ("parquet", "orc", "json", "csv", "avro", "xml", "text")
 
 
@@ -106,10 +111,13 @@ class Relation:
     def profile(self, columns: Iterable[ColumnRecord]) -> ReadProfile:
         """Give what must be equal for metadata of these columns to describe what this scan reads."""
         partitioned = any(column.partition for column in columns)
+        settings = {k: v for k, v in self.settings.items() if self._changes_values(k, partitioned=partitioned)}
+        if partitioned:
+            settings[PARTITION_VALUES] = BY_PATH if self.table is None else BY_CATALOG
         return ReadProfile(
             format=self.format,
             options={k.lower(): v for k, v in self.options.items() if k.lower() not in _HARMLESS_OPTIONS},
-            settings={k: v for k, v in self.settings.items() if self._changes_values(k, partitioned=partitioned)},
+            settings=settings,
             schema="" if self.format in _BY_NAME else self.schema_digest,
         )
 
@@ -169,7 +177,7 @@ def ancestors(path: str) -> Iterator[str]:
 
 
 def profile_difference(indexed: ReadProfile, here: ReadProfile) -> str | None:
-    """Say in words what differs between two ways of reading, or ``None`` when nothing does."""
+    """Say in words why metadata read in one way does not serve another, or ``None`` when it does."""
     if indexed.format != here.format:
         return f"read as {here.format} here, as {indexed.format} when indexed"
     for what, then, now in (("option", indexed.options, here.options), ("setting", indexed.settings, here.settings)):
@@ -178,6 +186,13 @@ def profile_difference(indexed: ReadProfile, here: ReadProfile) -> str | None:
                 return f"{what} {name} is {_said(now.get(name))} here, was {_said(then.get(name))} when indexed"
     if indexed.schema != here.schema:
         return f"read with another schema than when indexed, and {here.format} finds columns by position"
+    return None
+
+
+def changing_partitions(indexed: ReadProfile) -> str | None:
+    """Say why metadata of a partition column is not used when an object's value is the catalog's to change."""
+    if indexed.settings.get(PARTITION_VALUES) == BY_CATALOG:
+        return "its partition values come from the catalog, which may change them; Spark prunes by them itself"
     return None
 
 

@@ -15,7 +15,7 @@ from skipstone.errors import SkipstoneError
 from skipstone.expressions.tree import And, Column, Expression, IsNotNull, Literal, Or
 from skipstone.indexing.records import ColumnRecord
 from skipstone.querying.generate_clause import generate_clause
-from skipstone.relation import column_difference, profile_difference
+from skipstone.relation import changing_partitions, column_difference, profile_difference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -176,8 +176,10 @@ def _usable(record: IndexRecord, relation: Relation, here: Mapping[str, ColumnRe
     """Make a recorded index again if it describes what this scan reads; otherwise say why not."""
     if not any(column.name in here for column in record.columns):
         return None
-    reason = column_difference(record.columns, here) or profile_difference(
-        record.profile, relation.profile(record.columns)
+    reason = (
+        column_difference(record.columns, here)
+        or profile_difference(record.profile, relation.profile(record.columns))
+        or changing_partitions(record.profile)
     )
     if reason is None:
         index_type = registry.find_index(record.type_name)
