@@ -79,7 +79,9 @@ class ObjectSource:
             raise IndexingError(msg)
 
     def list_objects(self, paths: Iterable[str] | None = None) -> list[DataObject]:
-        """List all objects anew, or only those of some objects and folders.
+        """List all objects anew, or only those of some objects and folders, each once.
+
+        A catalog may have two partitions with one folder; what the files hold is the same in both.
 
         Raises
         ------
@@ -101,7 +103,8 @@ class ObjectSource:
                 msg = f"the dataset's objects cannot be listed: {error}"
                 raise DatasetError(msg) from error
             with file.open(encoding="utf-8") as lines:
-                return [DataObject(o["p"], o["l"], o["m"], o["e"]) for o in map(json.loads, lines)]
+                found = (DataObject(o["p"], o["l"], o["m"], o["e"]) for o in map(json.loads, lines))
+                return list({o.path: o for o in found}.values())
 
     def read(self, objects: Sequence[DataObject]) -> tuple[DataFrame, int]:
         """Give a DataFrame over these objects of the last listing, and the length up to which one is read whole.
