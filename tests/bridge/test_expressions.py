@@ -145,13 +145,14 @@ def test_five_thousand_ors(planner, typed):
 
 
 def test_left_deep_ors(planner, typed):
-    tree = condition(planner, typed, reduce(lambda a, b: a | b, [F.col("i") * 2 == k for k in range(300)]))
-    assert len(tree["c"]) == 300
+    # Spark's own translation of a Column recurses: a few hundred levels overflow its stack before a plan exists.
+    tree = condition(planner, typed, reduce(lambda a, b: a | b, [F.col("i") * 2 == k for k in range(100)]))
+    assert len(tree["c"]) == 100
 
 
 def test_a_deep_tree_is_written_or_refused_but_never_fails(spark, planner, typed):
     before = bridge_of(spark).lastSeq()
-    deep = reduce(lambda e, k: F.concat(e, F.col("s")) if k % 2 else F.upper(e), range(200), F.col("s"))
+    deep = reduce(lambda e, k: F.concat(e, F.col("s")) if k % 2 else F.upper(e), range(100), F.col("s"))
     typed.where(deep == "x").collect()
     (entry,) = entries_since(spark, before)
     assert entry["error"] is None
