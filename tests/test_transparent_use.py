@@ -252,6 +252,6 @@ def test_large_predicates(spark, dataset):
     wide = " OR ".join(f"(id = {1000 + i} AND name = 'x{i}')" for i in range(1000))
     assert objects_of(spark, df.where(wide)).skipped == 8
     deep = "id = 3"
-    for i in range(200):
+    for i in range(100):
         deep = f"({deep} {'OR' if i % 2 else 'AND'} id {'=' if i % 2 else '<'} {3 if i % 2 else 1000 + i})"
     assert objects_of(spark, df.where(deep)).kept == 1
