@@ -17,9 +17,10 @@ QUERIES = ("a = 5 AND b < 2 AND ts > timestamp'2000-01-01'", "a >= 0", "b < 0.5"
 
 def measure(*, small: bool) -> list[Row]:
     """Compare heap and resident memory after Spark's listing and after queries on all three columns."""
-    generated = synthetic.many_indexed(10_000 if small else 1_000_000)
-    few = synthetic.many_indexed(100)
-    with session(driver_memory="8g") as spark:
+    with (
+        synthetic.many_indexed(10_000 if small else 1_000_000, 100) as (folder, (generated, few)),
+        session(driver_memory="8g", metadata=folder) as spark,
+    ):
         df = spark.read.schema(data.MANY_SCHEMA).parquet(generated.path)
         small_df = spark.read.schema(data.MANY_SCHEMA).parquet(few.path)
         for query in QUERIES:  # whatever a first query loads and compiles, in either process, is not per object

@@ -24,7 +24,6 @@ def measure(*, small: bool) -> list[Row]:
     given_paths = [f"{generated.path}/part-{number:07d}.parquet" for number in numbers]
     with session() as spark:
         dataset = Dataset.for_path(spark, generated.path)
-        dataset.drop_indexes()
         dataset.create_indexes(MinMaxIndex("lat"), MinMaxIndex("lng"), MinMaxIndex("ts"))
         started = time.perf_counter()
         everything = spark.read.parquet(generated.path)

@@ -30,15 +30,14 @@ TARGETS = {8_192: 20, 100_000: 60, 1_000_000: 300}
 def measure(*, small: bool) -> list[Row]:
     """Measure each size in turn."""
     sizes = (1_024, 10_000) if small else tuple(TARGETS)
-    hollow = [synthetic.many_indexed(size) for size in sizes[1:]]
     weather = data.weather(sizes[0])
     rows: list[Row] = []
-    with session(driver_memory="8g") as spark:
-        dataset = Dataset.for_path(spark, weather.path)
-        dataset.drop_indexes()
-        dataset.create_indexes(*map(MinMaxIndex, ("lat", "lng", "ts")))
+    with (
+        synthetic.many_indexed(*sizes[1:]) as (folder, hollow),
+        session(driver_memory="8g", metadata=folder) as spark,
+    ):
+        Dataset.for_path(spark, weather.path).create_indexes(*map(MinMaxIndex, ("lat", "lng", "ts")))
         rows += _measure(spark, weather, spark.read.parquet, _weather_predicates(weather.objects), small=small)
-        dataset.drop_indexes()
         for generated in hollow:
             reader = spark.read.schema(data.MANY_SCHEMA)
             rows += _measure(spark, generated, reader.parquet, _hollow_predicates(generated.objects), small=small)
@@ -93,7 +92,7 @@ def _measure(
             optimize(df.where(predicate.format(next(counter))))
 
         with skipstone.skipping_stats(spark) as stats:
-            taken = interleave({"on": Subject(run, on), "off": Subject(run, off)}, repeats=repeats, warmups=5)
+            taken = interleave({"on": Subject(run, on), "off": Subject(run, off)}, repeats=repeats, warmups=15)
         told = stats[5:]
         rule = Sample(tuple(s.planning_seconds for s in told))
         outcomes[name] = {

@@ -65,7 +65,8 @@ def _run(name: str, scale: str) -> dict[str, Any]:
     }
     if rows is None:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
-        return {**run, "failed": f"failed; the end of benchmarks/output/{log.name} says:\n{tail}", "rows": []}
+        said = f"ended with {done.returncode}; the end of benchmarks/output/{log.name} says:\n{tail}"
+        return {**run, "failed": said, "rows": []}
     return {**run, "rows": rows}
 
 

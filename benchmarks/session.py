@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import skipstone
+from benchmarks import data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,8 +19,12 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def session(*, driver_memory: str = "4g") -> Iterator[SparkSession]:
-    """Give a session on all cores, with Skipstone and otherwise Spark's defaults."""
+def session(*, driver_memory: str = "4g", metadata: str | None = None) -> Iterator[SparkSession]:
+    """Give a session on all cores, with Skipstone and otherwise Spark's defaults.
+
+    Metadata goes to a folder of its own, gone afterwards unless it is given: two runs at once, or the leavings of one
+    that was killed, must not meet in the generated data, which is kept.
+    """
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -32,12 +38,14 @@ def session(*, driver_memory: str = "4g") -> Iterator[SparkSession]:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
     )
-    spark = skipstone.configure(builder).getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    try:
-        yield spark
-    finally:
-        spark.stop()
+    with tempfile.TemporaryDirectory(prefix="skipstone-metadata-", dir=data.folder()) as folder:
+        builder = builder.config("spark.skipstone.location", f"file:{metadata or folder}")
+        spark = skipstone.configure(builder).getOrCreate()
+        spark.sparkContext.setLogLevel("ERROR")
+        try:
+            yield spark
+        finally:
+            spark.stop()
 
 
 def enable(spark: SparkSession, on: bool) -> None:

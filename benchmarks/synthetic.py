@@ -1,4 +1,4 @@
-"""Metadata of very many objects, written to the store without reading any: ``python -m benchmarks.synthetic COUNT``.
+"""Metadata of very many objects, written without reading any: ``python -m benchmarks.synthetic FOLDER COUNT…``.
 
 The objects are hollow files (``data.many``): Spark lists them as it lists any other.  Only their contents are made up:
 object i holds ``a`` from 10 i to 10 i + 9, ``b`` around a random number, ``ts`` within one minute of its own.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
+from contextlib import contextmanager
 from hashlib import md5
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,46 +24,55 @@ from skipstone.indexing.columns import resolve_indexes
 from skipstone.stores.metadata_store import Change, IndexRecord, field_column
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
     from benchmarks.data import Generated
 
 COLUMNS = ("a", "b", "ts")
 
 
-def many_indexed(objects: int) -> Generated:
-    """Give hollow files with metadata of three MinMax columns, written by a process of its own."""
-    generated = data.many(objects)
-    subprocess.run([sys.executable, "-m", "benchmarks.synthetic", str(objects)], check=True, cwd=_HERE.parent)
-    return generated
+@contextmanager
+def many_indexed(*counts: int) -> Iterator[tuple[str, list[Generated]]]:
+    """Give hollow files and the folder with their metadata (three MinMax columns), written by another process."""
+    generated = [data.many(count) for count in counts]
+    with tempfile.TemporaryDirectory(prefix="skipstone-metadata-", dir=data.folder()) as folder:
+        command = [sys.executable, "-m", "benchmarks.synthetic", folder, *map(str, counts)]
+        subprocess.run(command, check=True, cwd=Path(__file__).parent.parent)
+        yield folder, generated
 
 
-_HERE = Path(__file__).parent
+def write_metadata(folder: str, counts: list[int]) -> None:
+    """Write the metadata of hollow files."""
+    with session(driver_memory="8g", metadata=folder) as spark:
+        for count in counts:
+            _write_metadata(spark, data.many(count))
 
 
-def write_metadata(objects: int) -> None:
-    """Replace the metadata of the hollow files."""
-    generated = data.many(objects)
-    with session(driver_memory="8g") as spark:
-        dataset = Dataset(spark.read.schema(data.MANY_SCHEMA).parquet(generated.path))
-        dataset.drop_indexes()
-        target = dataset._target()
-        bound = resolve_indexes(spark, target.scan, [MinMaxIndex(column) for column in COLUMNS])
-        columns = identity(dataset.root, objects)
-        records = []
-        for one in bound:
-            values = fields(one.index.column, objects)
-            columns |= {field_column(one.id, name): array for name, array in values.items()}
-            records.append(
-                IndexRecord(
-                    id=one.id,
-                    name=one.index.name,
-                    type_name=one.index.type_name,
-                    options=dict(one.index.options()),
-                    columns=one.columns,
-                    profile=target.relation.profile(one.columns),
-                    fields={name: str(array.type) for name, array in values.items()},
-                )
+def _write_metadata(spark: SparkSession, generated: Generated) -> None:
+    """Commit made-up metadata of one dataset."""
+    objects = generated.objects
+    dataset = Dataset(spark.read.schema(data.MANY_SCHEMA).parquet(generated.path))
+    target = dataset._target()
+    bound = resolve_indexes(spark, target.scan, [MinMaxIndex(column) for column in COLUMNS])
+    columns = identity(dataset.root, objects)
+    records = []
+    for one in bound:
+        values = fields(one.index.column, objects)
+        columns |= {field_column(one.id, name): array for name, array in values.items()}
+        records.append(
+            IndexRecord(
+                id=one.id,
+                name=one.index.name,
+                type_name=one.index.type_name,
+                options=dict(one.index.options()),
+                columns=one.columns,
+                profile=target.relation.profile(one.columns),
+                fields={name: str(array.type) for name, array in values.items()},
             )
-        target.store.commit(dataset.root, None, Change(tuple(records), pa.table(columns)))
+        )
+    target.store.commit(dataset.root, None, Change(tuple(records), pa.table(columns)))
 
 
 def identity(root: str, objects: int) -> dict[str, pa.Array]:
@@ -96,4 +107,4 @@ def fields(column: str, objects: int) -> dict[str, pa.Array]:
 
 
 if __name__ == "__main__":
-    write_metadata(int(sys.argv[1]))
+    write_metadata(sys.argv[1], [int(count) for count in sys.argv[2:]])
