@@ -17,6 +17,8 @@ from tests.soundness.attack import age, parquet, rows_of, same_answers, same_row
 from tests.soundness.campaign import SPARK_ERRORS
 from tests.support import conf
 
+pytestmark = pytest.mark.long
+
 EVERY = (MinMaxIndex, ValueListIndex, BloomFilterIndex, HybridIndex)
 PREDICATES = ["a = 1", "a = 2", "a = 3", "a > 2", "a < 2", "a <> 1", "a IS NULL", "a IN (3, 4)", "NOT a <=> 2"]
 

@@ -13,6 +13,8 @@ from skipstone import BloomFilterIndex, Dataset, HybridIndex, MinMaxIndex, Value
 from tests.soundness.attack import age, all_of, parquet, same_answers, same_rows, text
 from tests.support import conf
 
+pytestmark = pytest.mark.long
+
 EVERY = (MinMaxIndex, ValueListIndex, BloomFilterIndex, HybridIndex)
 
 

@@ -16,6 +16,8 @@ from skipstone import BloomFilterIndex, Dataset, HybridIndex, MinMaxIndex, Value
 from tests.soundness.attack import parquet, rows_of, same_answers, same_rows
 from tests.support import conf, skipping_off
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def facts(spark, tmp_path_factory):
@@ -136,7 +138,7 @@ SELECT first(n) OVER (PARTITION BY k ORDER BY n) f, n FROM facts WHERE n > 110
 SELECT n FROM facts WHERE n IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 114, NULL)
 SELECT n FROM facts WHERE n NOT IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 114) AND n < 16
 SELECT n FROM facts WHERE FALSE
-SELECT n FROM facts WHERE NULL
+SELECT n FROM facts WHERE CAST(NULL AS BOOLEAN)
 SELECT count(*) FROM facts WHERE TRUE
 SELECT count(*) FROM facts WHERE n = n
 SELECT count(*) FROM facts WHERE v <=> v
