@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -19,8 +19,10 @@ from skipstone.errors import (
     MetadataCorruptError,
     PluginError,
 )
+from skipstone.functions import recorded_functions
 from skipstone.indexing.columns import resolve_indexes
-from skipstone.indexing.job import BoundIndex, index_objects, list_objects
+from skipstone.indexing.job import BoundIndex, Outcome, index_objects, list_objects
+from skipstone.indexing.preparation import Preparation
 from skipstone.relation import profile_difference
 from skipstone.reporting.indexing import IndexingReport
 from skipstone.stores.metadata_store import Change, IndexRecord
@@ -59,7 +61,8 @@ def create_indexes(target: Target, indexes: Sequence[Index]) -> IndexingReport:
     _refuse_keys(indexes)
     base = target.store.latest(target.root)
     existing = base.indexes if base is not None else ()
-    resolved = resolve_indexes(target.spark, target.scan, indexes)
+    preparation = Preparation(target.spark, target.scan)
+    resolved = resolve_indexes(target.spark, target.scan, [index.prepare(preparation) for index in indexes])
     _refuse_existing(existing, [bound.index.name for bound in resolved])
     now = _now()
     records = tuple(
@@ -74,6 +77,7 @@ def create_indexes(target: Target, indexes: Sequence[Index]) -> IndexingReport:
             key=bound.index.key,
             created=now,
             refreshed=now,
+            functions=_functions(target, bound),
         )
         for bound in resolved
     )
@@ -135,6 +139,8 @@ def _refresh(target: Target, paths: tuple[str, ...] | None, started: float) -> I
     if not wanted and not removed:
         return _report(target, base, [r.name for r in base.indexes], None, 0, started, listed=len(listed))
     outcome = index_objects(target.spark, target.scan, bound, wanted) if wanted else None
+    if outcome is not None and not removed and _nothing_new(target.store, base, known, outcome):
+        return _report(target, base, [r.name for r in base.indexes], outcome, 0, started, listed=len(listed))
     now = _now()
 
     def change(current_snapshot: Snapshot | None) -> Change:
@@ -203,6 +209,8 @@ def _rebound(target: Target, record: IndexRecord) -> BoundIndex:
     difference = profile_difference(record.profile, target.relation.profile(record.columns))
     if _as_read(target, bound) != record.columns:
         difference = f"its columns are {_spelled(bound)} now"
+    if difference is None:
+        difference = _function_difference(record.functions, _functions(target, bound))
     if difference is not None:
         msg = (
             f"{record.name} cannot be refreshed: {difference}; read the dataset as before, or drop and create the index"
@@ -214,6 +222,20 @@ def _rebound(target: Target, record: IndexRecord) -> BoundIndex:
 def _as_read(target: Target, bound: BoundIndex) -> tuple[ColumnRecord, ...]:
     """Give an index's columns with what the declared schema says of their values."""
     return tuple(target.relation.column(column) for column in bound.columns)
+
+
+def _functions(target: Target, bound: BoundIndex) -> dict[str, str]:
+    """Give the identities of the users' functions whose results an index holds."""
+    index = bound.index
+    return recorded_functions(target.spark, target.scan, index.name, index.inputs(bound.types), index.functions)
+
+
+def _function_difference(then: Mapping[str, str], now: Mapping[str, str]) -> str | None:
+    """Say which function is not the one that was indexed; results of two functions must not meet in one index."""
+    for name in then.keys() & now.keys():
+        if then[name] != now[name]:
+            return f"{name} is {now[name]} now, was {then[name]} when indexed"
+    return None
 
 
 def _spelled(bound: BoundIndex) -> str:
@@ -232,6 +254,20 @@ def _current_objects(store: MetadataStore, base: Snapshot, known: Any) -> set[Da
         *(known.column(name).to_pylist() for name in ("path", "length", "modified", "etag")), covered, strict=True
     )
     return {DataObject(path, length, modified, etag) for path, length, modified, etag, ok in rows if ok}
+
+
+def _nothing_new(store: MetadataStore, base: Snapshot, known: Any, outcome: Outcome) -> bool:
+    """Say whether all that was collected is known: objects on which an index raised before, and raised again."""
+    states = ("path", "length", "modified", "etag", "trusted")
+    before = set(zip(*(known.column(name).to_pylist() for name in states), strict=True))
+    after = set(zip(*(outcome.table.column(name).to_pylist() for name in states), strict=True))
+    missing = {
+        (record.id, path)
+        for record in base.indexes
+        for path, covered in zip(known.column("path").to_pylist(), store.coverage(base, record), strict=True)
+        if not covered
+    }
+    return after <= before and missing <= outcome.failures.keys()
 
 
 def _vanished(known: Sequence[str], listed: Sequence[DataObject], paths: tuple[str, ...] | None) -> tuple[str, ...]:
@@ -287,6 +323,7 @@ def _report(
         metadata_bytes=sum(target.store.size(snapshot).values()),
         seconds=time.monotonic() - started,
         version=snapshot.version,
+        problems=tuple(outcome.failures.values()) if outcome is not None else (),
     )
 
 

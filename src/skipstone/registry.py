@@ -1,4 +1,7 @@
-"""Index types by name: filled by subclassing ``Index``, by the ``skipstone.plugins`` entry points and by settings."""
+"""What plug-ins bring: index types by name, and implications.
+
+Filled by subclassing ``Index``, by the ``skipstone.plugins`` entry points and by settings.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from skipstone.indexing.index import Index
+    from skipstone.querying.implication import Implication
 
-__all__ = ["find_index", "known_types", "load_plugins", "register_index"]
+__all__ = [
+    "find_index",
+    "implications",
+    "known_types",
+    "load_plugins",
+    "register_implication",
+    "register_index",
+]
 
 ENTRY_POINT_GROUP = "skipstone.plugins"
 
 _index_types: dict[str, type[Index]] = {}
+_implications: dict[str, Implication] = {}
 _loaded: set[str] = set()
 _lock = threading.Lock()
 
@@ -50,6 +62,17 @@ def register_index(index_type: type[Index]) -> None:
 def find_index(type_name: str) -> type[Index] | None:
     """Give the index type registered under a name, or ``None``."""
     return _index_types.get(type_name)
+
+
+def register_implication(name: str, implication: Implication) -> None:
+    """Make known what some predicates imply; a later one of the same name replaces it."""
+    with _lock:
+        _implications[name] = implication
+
+
+def implications() -> tuple[Implication, ...]:
+    """Give all that is known of what predicates imply."""
+    return tuple(_implications.values())
 
 
 def known_types() -> tuple[str, ...]:

@@ -29,6 +29,34 @@ object Bridge {
 
   def scan(df: classic.Dataset[_]): FileScan = FileScan.of(df)
 
+  /** The user's function of a name, as JSON (n, k, id, d; see [[FunctionIds]]), or null when there is none. */
+  def function(session: classic.SparkSession, name: String): String =
+    FunctionIds.registered(session, name).map(f => functions(Seq(f.copy(name = name)))).orNull
+
+  /** All the user's functions that the session has under a name. */
+  def functions(session: classic.SparkSession): String = functions(FunctionIds.temporary(session))
+
+  /** The user's functions in expressions over a scan's columns. */
+  def functionsIn(scan: FileScan, expressions: java.util.List[String]): String =
+    functions(scan.analyzed(expressions.asScala.toSeq).flatMap(_.collect(Function.unlift(FunctionIds.of))))
+
+  /** The pickled function of a Python function's id, or null. */
+  def functionCommand(id: String): Array[Byte] = FunctionIds.command(id)
+
+  /** A predicate over a scan's columns in the form in which a query's condition reaches the planner. */
+  def condition(scan: FileScan, predicate: String): String = scan.condition(predicate)
+
+  private def functions(found: Seq[FunctionId]): String = Json.text { g =>
+    g.writeStartArray()
+    found.distinct.foreach { f =>
+      g.writeStartObject()
+      Seq("n" -> f.name, "k" -> f.kind, "id" -> f.id).foreach { case (k, v) => g.writeStringField(k, v) }
+      g.writeBooleanField("d", f.deterministic)
+      g.writeEndObject()
+    }
+    g.writeEndArray()
+  }
+
   /** List everything anew; a JSON line an object: p (path), l (length), m (milliseconds), e (e-tag or ""). */
   def listing(scan: FileScan, localFile: String): Int = scan.list(localFile)
 

@@ -28,14 +28,15 @@ private[skipstone] case class Column(name: String, dataType: DataType, partition
  *    long, timestamp and timestamp_ntz (microseconds), time (nanoseconds), day-time interval
  *    (microseconds): decimal string; date (days), year-month interval (months): number; float,
  *    double: 8 or 16 hex digits of the raw bits; decimal: [unscaled string, scale]; string: text,
- *    or {"b64"} when it is not valid UTF-8; binary: base64 text; array: list of such values
+ *    or {"b64"} when it is not valid UTF-8; binary: base64 text; array: list of such values;
+ *    a user-defined type of geometries: {"wkt"}
  *  - `eq nseq lt le gt ge`, `startswith endswith contains` (c: left, right), `in` (c: value, then
  *    the list), `like` (c: value, pattern; e: escape character), `isnull isnotnull isnan` (c: one)
  *  - `cast`: c, t (target), m (LEGACY, ANSI or TRY), z (time zone or null)
  *  - `call`, everything else: n (name), f (class), u ("" of Catalyst, "python", "scala", "java"),
- *    d (deterministic and free of subqueries, the whole subtree), t, c, and where they apply: ev
- *    (Python eval type), id (MD5 of a Python function's bytes, or the function's class), z (time
- *    zone), m (class and method that a static_invoke or invoke calls). A subquery has no children.
+ *    d (deterministic and free of subqueries, the whole subtree), t, c, and where they apply: id
+ *    (see [[FunctionIds]]; of a lambda's variable, its number), z (time zone), m (class and method
+ *    that a static_invoke or invoke calls). A subquery has no children.
  *    `_metadata` stands for any reference that is neither a data nor a partition column.
  *
  * Types are written by [[Json.typeText]].
@@ -139,28 +140,20 @@ private[skipstone] class ExpressionJson(columns: Map[ExprId, Column], g: JsonGen
     g.writeStringField("t", Json.typeText(e.dataType))
   }
 
-  private def call(e: Expression, depth: Int): Unit = e match {
-    case p: PythonFuncExpression =>
-      callHead(p.name, e, "python")
-      g.writeNumberField("ev", p.evalType)
-      g.writeStringField("id", hex(md5(p.func.command.toArray)))
+  private def call(e: Expression, depth: Int): Unit = FunctionIds.of(e) match {
+    case Some(function) =>
+      callHead(function.name, e, function.kind)
+      g.writeStringField("id", function.id)
       children(e.children, depth)
-    case s: ScalaUDF =>
-      val (origin, id) = function(s.function)
-      callHead(s.udfName.getOrElse(""), e, origin)
-      g.writeStringField("id", id)
-      children(e.children, depth)
-    case u: UserDefinedExpression => // Hive's and the catalogs' functions
-      callHead(u.name, e, "java")
-      children(e.children, depth)
-    case _: PlanExpression[_] =>
+    case None if e.isInstanceOf[PlanExpression[_]] =>
       callHead(e.prettyName, e, "")
       children(Nil, depth)
-    case _ =>
+    case None =>
       callHead(e.prettyName, e, "")
       e match {
         case i: StaticInvoke => g.writeStringField("m", s"${i.staticObject.getName}.${i.functionName}")
         case i: Invoke => g.writeStringField("m", i.functionName)
+        case v: NamedLambdaVariable => g.writeStringField("id", v.exprId.id.toString)
         case z: TimeZoneAwareExpression => g.writeStringField("z", z.timeZoneId.orNull)
         case _ =>
       }
@@ -175,6 +168,10 @@ private[skipstone] class ExpressionJson(columns: Map[ExprId, Column], g: JsonGen
       plain(value, dataType)
     } else if (value == null) {
       g.writeNullField("v")
+    } else if (geometry(value, dataType).isDefined) {
+      g.writeObjectFieldStart("v")
+      g.writeStringField("wkt", geometry(value, dataType).get)
+      g.writeEndObject()
     } else {
       g.writeBooleanField("x", true)
     }
@@ -243,11 +240,10 @@ private[skipstone] object ExpressionJson {
 
   def hex(bytes: Array[Byte]): String = bytes.map(b => f"$b%02x").mkString
 
-  // A Java UDF is a ScalaUDF whose function is Spark's adaptor; the user's class is what it captured.
-  private def function(f: AnyRef): (String, String) = Try {
-    f.getClass.getDeclaredFields.iterator.map { field =>
-      field.setAccessible(true)
-      field.get(f)
-    }.find(_.getClass.getInterfaces.exists(_.getName.startsWith("org.apache.spark.sql.api.java.UDF")))
-  }.toOption.flatten.map(udf => ("java", udf.getClass.getName)).getOrElse(("scala", f.getClass.getName))
+  /** A constant of a user-defined type whose objects are JTS geometries, in well-known text: exact, and readable. */
+  private def geometry(value: Any, dataType: DataType): Option[String] = dataType match {
+    case udt: UserDefinedType[_] => Try(udt.deserialize(value).asInstanceOf[AnyRef]).toOption
+      .filter(_.getClass.getName.contains(".jts.geom.")).map(_.toString)
+    case _ => None
+  }
 }

@@ -25,6 +25,18 @@ class FileScan private[skipstone] (val session: classic.SparkSession, rel: Logic
 
   def describe(): String = Json.text(described.write(_, None, full = true))
 
+  /** SQL expressions over the scan's columns, resolved. */
+  private[skipstone] def analyzed(sql: Seq[String]): Seq[Expression] =
+    classic.Dataset.ofRows(session, rel).selectExpr(sql: _*).queryExecution.analyzed match {
+      case Project(expressions, _) => expressions
+      case other => other.expressions
+    }
+
+  /** A predicate as a query's condition arrives at the rule; null when the optimizer leaves none. */
+  private[skipstone] def condition(predicate: String): String =
+    Capture.of(classic.Dataset.ofRows(session, rel).where(predicate).queryExecution.optimizedPlan)
+      .map(c => Json.text(new ExpressionJson(described.columns, _).write(c))).orNull
+
   private[skipstone] def list(file: String): Int = record(fresh(), file)
 
   private[skipstone] def list(paths: Seq[String], file: String): Int = {

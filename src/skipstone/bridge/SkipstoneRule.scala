@@ -34,6 +34,7 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
   import SkipstoneRule._
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
+    if (Capture.active) return Capture.from(plan)
     val planner = Bridge.planner
     val enabled = conf.getConfString("spark.skipstone.enabled", "true").trim.equalsIgnoreCase("true")
     if (planner == null || !enabled) plan
@@ -212,6 +213,29 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
 
   private def warnOnce(message: String): Unit =
     if (warned.size < 1000 && warned.add(message)) logWarning(message)
+}
+
+/** Takes the condition of a scan at the point where the rule runs, and plans nothing. */
+private[skipstone] object Capture {
+  private val found = new ThreadLocal[Option[Option[Expression]]] { override def initialValue() = None }
+
+  def active: Boolean = found.get.isDefined
+
+  def of(optimize: => LogicalPlan): Option[Expression] = {
+    found.set(Some(None))
+    try {
+      optimize
+      found.get.flatten
+    } finally found.remove()
+  }
+
+  def from(plan: LogicalPlan): LogicalPlan = {
+    plan.foreach {
+      case Filter(condition, _: LogicalRelation) => found.set(Some(Some(condition)))
+      case _ =>
+    }
+    plan
+  }
 }
 
 private[skipstone] object SkipstoneRule {

@@ -20,6 +20,7 @@ from skipstone.relation import changing_partitions, column_difference, profile_d
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from skipstone.functions import FunctionIdentities
     from skipstone.indexing.index import Index
     from skipstone.querying.filter import Filter
     from skipstone.querying.generate_clause import Labelled
@@ -85,10 +86,21 @@ class _Notes:
     not_used: dict[str, None] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class _Query:
+    """What a plan is made for: how the files are read, by which predicate, with which of the users' functions."""
+
+    relation: Relation
+    condition: Expression
+    functions: FunctionIdentities
+    here: Mapping[str, ColumnRecord]
+
+
 def plan_scan(
     relation: Relation,
     condition: Expression | None,
     store: MetadataStore,
+    functions: FunctionIdentities,
 ) -> Plan:
     """Decide what a scan must read.
 
@@ -100,6 +112,8 @@ def plan_scan(
         The predicate that every row of the result satisfies; ``None`` when there is none.
     store
         Where the metadata is.
+    functions
+        Tells whether a function in the predicate is the one whose results an index holds.
     """
     notes = _Notes()
     snapshots = list(_snapshots(relation, store, notes))
@@ -107,7 +121,8 @@ def plan_scan(
         notes.not_used[NO_PREDICATE] = None
         return Plan(tuple(Decision(s) for s in snapshots), (), tuple(notes.not_used))
     here = {c.name: relation.column(c) for c in columns_of(condition)}
-    decisions = tuple(_decide(snapshot, relation, condition, store, here, notes) for snapshot in snapshots)
+    query = _Query(relation, condition, functions, here)
+    decisions = tuple(_decide(snapshot, query, store, notes) for snapshot in snapshots)
     if not snapshots and not notes.not_used:
         notes.not_used[NO_METADATA] = None
     return Plan(decisions, tuple(notes.used), tuple(notes.not_used))
@@ -137,22 +152,15 @@ def _snapshots(relation: Relation, store: MetadataStore, notes: _Notes) -> Itera
             yield snapshot
 
 
-def _decide(
-    snapshot: Snapshot,
-    relation: Relation,
-    condition: Expression,
-    store: MetadataStore,
-    here: Mapping[str, ColumnRecord],
-    notes: _Notes,
-) -> Decision:
+def _decide(snapshot: Snapshot, query: _Query, store: MetadataStore, notes: _Notes) -> Decision:
     """Label, merge and evaluate for one snapshot."""
-    spelled, here = _respelled(snapshot, relation, condition, here)
+    query = _respelled(snapshot, query)
     filters: list[Filter] = []
     for record in snapshot.indexes:
-        usable = _usable(record, relation, here, notes)
+        usable = _usable(record, query, notes)
         if usable is not None:
             filters.extend(_filters_of(usable, notes))
-    labelled = generate_clause(spelled, filters)
+    labelled = generate_clause(query.condition, filters, registry.implications())
     for problem in labelled.problems:
         _say_once(problem)
         notes.not_used[problem] = None
@@ -172,14 +180,15 @@ def _decide(
     return Decision(snapshot, labelled, evaluation)
 
 
-def _usable(record: IndexRecord, relation: Relation, here: Mapping[str, ColumnRecord], notes: _Notes) -> Index | None:
+def _usable(record: IndexRecord, query: _Query, notes: _Notes) -> Index | None:
     """Make a recorded index again if it describes what this scan reads; otherwise say why not."""
-    if not any(column.name in here for column in record.columns):
+    if not any(column.name in query.here for column in record.columns):
         return None
     reason = (
-        column_difference(record.columns, here)
-        or profile_difference(record.profile, relation.profile(record.columns))
+        column_difference(record.columns, query.here)
+        or profile_difference(record.profile, query.relation.profile(record.columns))
         or changing_partitions(record.profile)
+        or query.functions.difference(record.functions, query.condition)
     )
     if reason is None:
         index_type = registry.find_index(record.type_name)
@@ -205,23 +214,21 @@ def _filters_of(index: Index, notes: _Notes) -> tuple[Filter, ...]:
         return ()
 
 
-def _respelled(
-    snapshot: Snapshot, relation: Relation, condition: Expression, here: Mapping[str, ColumnRecord]
-) -> tuple[Expression, Mapping[str, ColumnRecord]]:
+def _respelled(snapshot: Snapshot, query: _Query) -> _Query:
     """Spell the condition's columns as the indexes do, where Spark finds them whatever their case.
 
     Only Parquet and ORC readers match field names without regard to case, and only when the session does; a JSON field
     of another case is another field.
     """
+    relation = query.relation
     if relation.format not in ("parquet", "orc") or relation.settings.get("caseSensitive") != "false":
-        return condition, here
+        return query
     spellings = {c.name.lower(): c.name for record in snapshot.indexes for c in record.columns}
-    changes = {n: spellings[n.lower()] for n in here if n.lower() in spellings and spellings[n.lower()] != n}
+    changes = {n: spellings[n.lower()] for n in query.here if n.lower() in spellings and spellings[n.lower()] != n}
     if not changes:
-        return condition, here
-    return _renamed(condition, lambda name: changes.get(name, name)), {
-        changes.get(n, n): replace(c, name=changes.get(n, n)) for n, c in here.items()
-    }
+        return query
+    here = {changes.get(n, n): replace(c, name=changes.get(n, n)) for n, c in query.here.items()}
+    return replace(query, condition=_renamed(query.condition, lambda name: changes.get(name, name)), here=here)
 
 
 def _renamed(node: Expression, rename: Callable[[str], str]) -> Expression:
@@ -239,7 +246,11 @@ def _renamed(node: Expression, rename: Callable[[str], str]) -> Expression:
 
 
 def _unserved(labelled: Labelled) -> Iterator[Expression]:
-    """Give the leaf predicates that no filter labelled, without Spark's own ``IS NOT NULL`` guards."""
+    """Give the leaf predicates that no filter labelled, without Spark's own ``IS NOT NULL`` guards.
+
+    A leaf is served where a term that it implies is, and such a term is not a predicate of the query's.
+    """
+    implied = [term for terms in labelled.implied.values() for term in terms]
     waiting: list[Expression] = [labelled.tree]
     while waiting:
         node = waiting.pop()
@@ -247,7 +258,11 @@ def _unserved(labelled: Labelled) -> Iterator[Expression]:
             if not labelled.labels.get(node):
                 waiting.extend(reversed(node.terms))
         elif not isinstance(node, IsNotNull | Literal) and not labelled.labels.get(node):
-            yield node
+            if id(node) not in labelled.implied:
+                if not any(node is term for term in implied):
+                    yield node
+            elif not any(map(labelled.labels.get, labelled.implied[id(node)])):
+                yield node
 
 
 def _serves(labelled: Labelled | None) -> bool:

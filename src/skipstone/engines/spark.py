@@ -24,6 +24,7 @@ from skipstone.engines.planner import Plan, plan_scan
 from skipstone.errors import SettingError, SkipstoneError
 from skipstone.expressions import deep_json
 from skipstone.expressions.from_spark import read_expression
+from skipstone.functions import FunctionIdentities, function_command
 from skipstone.relation import Relation
 from skipstone.stores.filesystem import file_system_for
 from skipstone.stores.packed import PACKED_COLUMNS, packed_objects
@@ -71,7 +72,8 @@ class SparkPlanner:
             registry.load_plugins(_names(relation.skipstone.get("plugins", "")))
             store = store_for(self._spark, relation.skipstone)
             condition = request["condition"]
-            plan = plan_scan(relation, None if condition is None else read_expression(condition), store)
+            functions = FunctionIdentities(relation.skipstone, lambda raw: function_command(self._spark, raw))
+            plan = plan_scan(relation, None if condition is None else read_expression(condition), store, functions)
         except SkipstoneError as error:
             return _response(key, Plan(not_used=(str(error),)))
         self._remember(key, plan, store)

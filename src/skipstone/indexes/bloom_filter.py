@@ -171,6 +171,10 @@ class BloomFilterIndex(Index):
         check_fpp(self.fpp)
         super().__post_init__()
 
+    @property
+    def functions(self) -> tuple[str, ...]:
+        return ()
+
     def supports(self, types: tuple[str, ...]) -> bool:
         return is_atomic(types)
 

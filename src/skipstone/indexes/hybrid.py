@@ -130,6 +130,10 @@ class HybridIndex(Index):
             len(values), width, size=data_object.length, fpp=self.fpp, scanning_factor=self.scanning_factor
         )
 
+    @property
+    def functions(self) -> tuple[str, ...]:
+        return ()
+
     def supports(self, types: tuple[str, ...]) -> bool:
         return is_atomic(types)
 

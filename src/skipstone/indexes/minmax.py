@@ -126,6 +126,10 @@ class MinMaxIndex(Index):
 
     column: str
 
+    @property
+    def functions(self) -> tuple[str, ...]:
+        return ()
+
     def supports(self, types: tuple[str, ...]) -> bool:
         return is_atomic(types)
 

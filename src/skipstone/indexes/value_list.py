@@ -127,6 +127,10 @@ class ValueListIndex(Index):
 
     column: str
 
+    @property
+    def functions(self) -> tuple[str, ...]:
+        return ()
+
     def supports(self, types: tuple[str, ...]) -> bool:
         return is_atomic(types)
 

@@ -62,8 +62,8 @@ def collect_with_aggregates(
     for row in rows:
         number, count = row[0], row[1]
         states = ObjectStates(plan, objects[number])
-        made: list[Any] = [
-            states.run(b.index, from_aggregates(b), {name: _value(row[place[sql]]) for name, sql in one.items()})
+        made = [
+            from_aggregates(b)({name: _value(row[place[sql]]) for name, sql in one.items()})
             for b, one in zip(bound, aggregates, strict=True)
         ]
         states.merge(made, count)

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from skipstone import registry
-from skipstone.indexing.failures import PluginRaisedError
+from skipstone.indexing.failures import raised
 from skipstone.indexing.finished import FinishedObjects
 from skipstone.indexing.objects import DataObject
 from skipstone.indexing.physical import physical_array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import TypeVar
 
     from skipstone.indexing.index import Index
@@ -78,47 +78,60 @@ def _batch(columns: list[pa.Array], rows: int) -> pa.RecordBatch:
 
 @dataclass
 class ObjectStates:
-    """The states of one object so far, one for each index, and its rows so far."""
+    """The states of one object so far, one for each index, and its rows so far.
+
+    In place of an index's state stands, as text, why it has none: what it raised.  It may have raised on one row of a
+    damaged object; the other indexes and the other objects go on.
+    """
 
     plan: CollectPlan
     data_object: DataObject
-    states: list[MetadataType] | None = None
+    states: list[MetadataType | str] | None = None
     rows: int = 0
 
     def add(self, batches: list[pa.RecordBatch], rows: int) -> None:
         """Collect from some of the object's rows."""
+        known: Sequence[MetadataType | str | None] = self.states or [None] * len(batches)
         made = [
-            self.run(plan.index, plan.index.collect_metadata, batch)
-            for plan, batch in zip(self.plan.indexes, batches, strict=True)
+            before if isinstance(before, str) else self._tried(plan.index, plan.index.collect_metadata, batch)
+            for plan, batch, before in zip(self.plan.indexes, batches, known, strict=True)
         ]
         self.merge(made, rows)
 
-    def merge(self, states: list[MetadataType], rows: int) -> None:
+    def merge(self, states: Sequence[MetadataType | str], rows: int) -> None:
         """Merge the states of a part of the object."""
         if self.states is None:
-            self.states = states
+            self.states = list(states)
         else:
             self.states = [
-                self.run(plan.index, one.merge, other)
+                self._merged(plan.index, one, other)
                 for plan, one, other in zip(self.plan.indexes, self.states, states, strict=True)
             ]
         self.rows += rows
 
-    def finish(self) -> list[Mapping[str, Any]]:
+    def finish(self) -> list[Mapping[str, Any] | str]:
         """Make the stored form of every index."""
         if self.states is None:
             self.add(self.plan.no_rows(), 0)
-        return [
-            self.run(plan.index, _finished, state, self.data_object, plan.fields)
-            for plan, state in zip(self.plan.indexes, self.states or (), strict=True)
-        ]
+        made = zip(self.plan.indexes, self.states or (), strict=True)
+        return [state if isinstance(state, str) else self._stored(plan, state) for plan, state in made]
 
-    def run(self, index: Index, step: Callable[..., Outcome], *arguments: Any) -> Outcome:
-        """Run a plug-in's code and name it when it raises."""
+    def _stored(self, plan: IndexPlan, state: MetadataType) -> Mapping[str, Any] | str:
+        """Make the stored form of one index."""
+        return self._tried(plan.index, _finished, state, self.data_object, plan.fields)
+
+    def _merged(self, index: Index, one: MetadataType | str, other: MetadataType | str) -> MetadataType | str:
+        """Merge two states, or say why one of them is missing."""
+        if isinstance(one, str) or isinstance(other, str):
+            return one if isinstance(one, str) else other
+        return self._tried(index, one.merge, other)
+
+    def _tried(self, index: Index, step: Callable[..., Outcome], *arguments: Any) -> Outcome | str:
+        """Run a plug-in's code, and say what it raised."""
         try:
             return step(*arguments)
-        except Exception as error:
-            raise PluginRaisedError(index.name, self.data_object.path, error) from error
+        except Exception as error:  # noqa: BLE001  (a plug-in may raise anything; the object is reported as not indexed)
+            return raised(index.name, self.data_object.path, error)
 
 
 def _finished(state: MetadataType, data_object: DataObject, fields: Mapping[str, Any]) -> Mapping[str, Any]:

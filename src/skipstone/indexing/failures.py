@@ -11,7 +11,7 @@ from skipstone.errors import IndexingError, SkipstoneError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["PluginRaisedError", "ReadFailedError", "explained_failures"]
+__all__ = ["PluginRaisedError", "ReadFailedError", "explained_failures", "raised"]
 
 FAILURE_MARK = "skipstone:failed:"
 
@@ -25,9 +25,14 @@ class PluginRaisedError(Exception):
     """An index raised, in a worker or on the driver; what follows the mark is what the user is told."""
 
     def __init__(self, name: str, what: str, error: BaseException) -> None:
-        lines = str(error).strip().splitlines()
-        said = f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
-        super().__init__(f"{FAILURE_MARK}{name} raised {said} while indexing {what}")
+        super().__init__(f"{FAILURE_MARK}{raised(name, what, error)}")
+
+
+def raised(name: str, what: str, error: BaseException) -> str:
+    """Say in one line what an index raised."""
+    lines = str(error).strip().splitlines()
+    said = f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
+    return f"{name} raised {said} while indexing {what}"
 
 
 class ReadFailedError(IndexingError):

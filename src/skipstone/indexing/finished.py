@@ -20,9 +20,13 @@ _NUMBER_BYTES = 8
 
 
 def block_schema(fields: Sequence[Mapping[str, pa.DataType]]) -> pa.Schema:
-    """Give the columns of a block: the object's number, its rows, and the fields of each index by its place."""
+    """Give the columns of a block: the object's number, its rows, and the fields of each index by its place.
+
+    The column of an index without a field's name says why the index has nothing of an object; null where it has.
+    """
     named = [(f"{i}:{name}", type_) for i, one in enumerate(fields) for name, type_ in one.items()]
-    return pa.schema([("object", pa.int32()), ("row_count", pa.int64()), *named])
+    reasons = [(f"{i}:", pa.string()) for i in range(len(fields))]
+    return pa.schema([("object", pa.int32()), ("row_count", pa.int64()), *named, *reasons])
 
 
 class FinishedObjects:
@@ -30,7 +34,7 @@ class FinishedObjects:
 
     def __init__(self, fields: Sequence[Mapping[str, pa.DataType]], owners: Sequence[str]) -> None:
         self._schema = block_schema(fields)
-        self._owners = ["", "", *(owner for one, owner in zip(fields, owners, strict=True) for _ in one)]
+        self._owners = ["", "", *(owner for one, owner in zip(fields, owners, strict=True) for _ in one), *owners]
         self._names = [tuple(one) for one in fields]
         self._clear()
 
@@ -52,9 +56,12 @@ class FinishedObjects:
         """Whether it is time to take the block."""
         return len(self) >= _MOST_OBJECTS or self._bytes >= _MOST_BYTES
 
-    def add(self, number: int, rows: int, stored: Sequence[Mapping[str, Any]]) -> None:
-        """Add one object: what each index stores of it."""
-        values = [number, rows, *(one[name] for one, names in zip(stored, self._names, strict=True) for name in names)]
+    def add(self, number: int, rows: int, stored: Sequence[Mapping[str, Any] | str]) -> None:
+        """Add one object: what each index stores of it, or why it stores nothing."""
+        values: list[Any] = [number, rows]
+        for one, names in zip(stored, self._names, strict=True):
+            values += [None if isinstance(one, str) else one[name] for name in names]
+        values += [one if isinstance(one, str) else None for one in stored]
         for column, value in zip(self._columns, values, strict=True):
             column.append(value)
         self._bytes += sum(map(_size, values))

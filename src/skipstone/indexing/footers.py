@@ -92,7 +92,7 @@ def collect_from_footers(
         number = footer["o"]
         states = ObjectStates(plan, objects[number])
         made: list[Any] = [
-            states.run(b.index, from_aggregates(b), bounds[place[b.columns[0]]].facts(role))
+            from_aggregates(b)(bounds[place[b.columns[0]]].facts(role))
             for b, role in zip(bound, known_roles, strict=True)
         ]
         states.merge(made, footer["rows"])

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from skipstone.indexing.metadata_type import MetadataType
+    from skipstone.indexing.preparation import Preparation
     from skipstone.querying.filter import Filter
 
 __all__ = ["Index"]
@@ -96,6 +97,25 @@ class Index(ABC):
             found = ", ".join(f"{c} is {t}" for c, t in zip(self.columns, types, strict=True))
             msg = f"{self.name} cannot be built: {found}, a type that a {self.type_name} index does not take"
             raise UnsupportedTypeError(msg)
+
+    @property
+    def functions(self) -> tuple[str, ...] | None:
+        """The registered names of the users' functions whose results this index holds.
+
+        Their identity is recorded, and the index is used only while the functions in a query are the recorded ones.
+        ``None``, the default, when the index does not say: then every function that is registered while the index is
+        made is recorded, and one registered anew under its name is noticed.
+        """
+        return None
+
+    @property
+    def runs_sql(self) -> bool:
+        """Whether ``inputs`` has SQL of the user's, which is never run because a manifest has it: see ``refresh``."""
+        return False
+
+    def prepare(self, scan: Preparation) -> Self:  # noqa: ARG002  (part of the contract)
+        """Look at the dataset once, before the index is built; what is found goes into the options."""
+        return self
 
     def inputs(self, types: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG002  (part of the contract)
         """Give the Spark SQL expressions to read for this index, by default its columns as they are.

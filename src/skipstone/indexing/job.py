@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from skipstone.errors import IndexingError
 from skipstone.indexing.aggregates import aggregates_of, collect_with_aggregates, prefers_aggregates
 from skipstone.indexing.arrow_job import collect_with_arrow
 from skipstone.indexing.columns import BoundIndex
@@ -41,7 +43,8 @@ class Outcome:
 
     ``table`` is as ``Change.added`` wants it; ``fields`` spells the Arrow types of each index's stored fields, by the
     index's id; ``listed`` counts the objects that were to be indexed, ``left_out`` those that changed or vanished
-    meanwhile, ``untrusted`` those written too shortly before to tell a later write apart.
+    meanwhile, ``untrusted`` those written too shortly before to tell a later write apart.  ``failures`` says what an
+    index raised, by its id and the object's path: that index has nothing of that object.
     """
 
     table: pa.Table
@@ -49,6 +52,7 @@ class Outcome:
     listed: int
     left_out: int
     untrusted: int
+    failures: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 def field_column(index_id: str, name: str) -> str:
@@ -83,7 +87,7 @@ def index_objects(
     Raises
     ------
     IndexingError
-        When an index raises, or an object that did not change cannot be read.
+        When an index raises on every object, or an object that did not change cannot be read.
     """
     source = ObjectSource(spark, scan)
     source.refuse_dropped_rows()
@@ -92,11 +96,14 @@ def index_objects(
         selected, collected = _collect_what_stays(source, before, paths, bound)
     kept = set(_still_there(source, selected, paths))
     table, fields = _named_by_index(collected, selected, bound)
+    failures = _failures(collected, selected, bound)
+    if wanted is None:
+        _refuse_useless(collected, failures, bound)
     table = table.append_column("trusted", _at(collected, [_is_trusted(o, listed_at) for o in selected], pa.bool_()))
     table = table.filter(_at(collected, [o in kept for o in selected], pa.bool_()))
     untrusted = table.num_rows - sum(table.column("trusted").to_pylist())
     listed = len(before if wanted is None else wanted)
-    return Outcome(table, fields, listed, listed - table.num_rows, untrusted)
+    return Outcome(table, fields, listed, listed - table.num_rows, untrusted, failures)
 
 
 def collect(source: ObjectSource, objects: Sequence[DataObject], bound: Sequence[BoundIndex]) -> pa.Table:
@@ -208,13 +215,40 @@ def _named_by_index(
         "row_count": collected.column("row_count"),
     }
     fields: dict[str, dict[str, str]] = {b.id: {} for b in bound}
-    for field in collected.schema:
-        if field.name not in _BLOCK_COLUMNS:
-            place, _, name = field.name.partition(":")
+    for column in collected.column_names:
+        if column not in _BLOCK_COLUMNS:
+            place, _, name = column.partition(":")
             index_id = bound[int(place)].id
-            columns[field_column(index_id, name)] = collected.column(field.name)
-            fields[index_id][name] = str(field.type)
+            values = collected.column(column)
+            if name:
+                columns[field_column(index_id, name)] = values
+                fields[index_id][name] = str(values.type)
+            elif values.null_count < len(values):
+                columns[field_column(index_id, "")] = values.is_null()
     return pa.table(columns), fields
+
+
+def _failures(
+    collected: pa.Table, objects: Sequence[DataObject], bound: Sequence[BoundIndex]
+) -> dict[tuple[str, str], str]:
+    """Say which index has nothing of which object, and why."""
+    failures: dict[tuple[str, str], str] = {}
+    for place, b in enumerate(bound):
+        reasons = collected.column(f"{place}:")
+        failed = collected.filter(reasons.is_valid())
+        numbers, said = (failed.column(name).to_pylist() for name in ("object", f"{place}:"))
+        failures |= {(b.id, objects[number].path): reason for number, reason in zip(numbers, said, strict=True)}
+    return failures
+
+
+def _refuse_useless(collected: pa.Table, failures: Mapping[tuple[str, str], str], bound: Sequence[BoundIndex]) -> None:
+    """Raise when an index has nothing of any object that has rows: what it raised is no matter of one object's data."""
+    with_rows = pc.sum(pc.not_equal(collected.column("row_count"), 0)).as_py() or 0
+    for b in bound:
+        reasons = [reason for (index_id, _), reason in failures.items() if index_id == b.id]
+        if reasons and len(reasons) >= with_rows:
+            msg = f"{reasons[0]}; nothing was indexed"
+            raise IndexingError(msg)
 
 
 def _at(collected: pa.Table, values: Sequence[Any], type_: pa.DataType) -> pa.Array:

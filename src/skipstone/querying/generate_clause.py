@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 from skipstone.expressions.normalize import normalize
 from skipstone.expressions.tree import And, Call, Column, Expression, Literal, Not, Or
 from skipstone.querying.clause import Clause
+from skipstone.querying.implication import NotTheSameFunctionError, with_implied
 from skipstone.querying.merge_clause import Labels, merge_clause
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from skipstone.querying.filter import Filter
+    from skipstone.querying.implication import Implication
 
 __all__ = ["Labelled", "generate_clause"]
 
@@ -31,24 +33,28 @@ class Labelled:
     Parameters
     ----------
     tree
-        The normalised tree.
+        The normalised tree, with what its leaves imply beside them.
     labels
         The clauses on its vertices, by identity of the vertex.
     clause
         The clause that represents the whole tree; ``None`` when nothing can be skipped.
     problems
         What could not be used and why, a line per index, beginning with its name.
+    implied
+        The terms of the tree that a leaf implies, by the leaf's identity.
     """
 
     tree: Expression
     labels: Labels = field(default_factory=Labels)
     clause: Clause | None = None
     problems: tuple[str, ...] = ()
+    implied: Mapping[int, tuple[Expression, ...]] = field(default_factory=dict)
 
 
 def generate_clause(
     expression: Expression,
     filters: Sequence[Filter],
+    implications: Sequence[Implication] = (),
     *,
     on_error: Callable[[Filter, Exception], None] | None = None,
 ) -> Labelled:
@@ -60,21 +66,28 @@ def generate_clause(
         The predicate, as Spark wrote it.
     filters
         The filters of the indexes that may serve this query.
+    implications
+        What is known of predicates that the filters need not know: terms that they imply are labelled beside them.
     on_error
         Told of the first error of an index, for a log; ``Labelled.problems`` says it in any case.
 
     Notes
     -----
     The merged clause represents the normalised tree (``merge_clause``), which is TRUE for the same rows as the
-    predicate (``normalize``), hence it represents the predicate (paper, theorem 1).
+    predicate (``normalize``, ``with_implied``), hence it represents the predicate (paper, theorem 1).
 
     What is not deterministic is never labelled: a clause speaks of the rows of an object, not of one evaluation.  An
     AND that has such terms is shown without them: where it is TRUE, the AND of the others is TRUE too, so whatever
     represents that one represents it.
     """
-    tree = normalize(expression)
-    shown = _shown_vertices(tree)
     failures = _Failures(on_error)
+    unheard: dict[str, None] = {}
+    tree, implied = with_implied(
+        normalize(expression),
+        implications,
+        lambda who, error: unheard.setdefault(_unheard(who, error)),
+    )
+    shown = _shown_vertices(tree)
     given: list[tuple[Filter, list[tuple[Expression, tuple[Clause, ...]]]]] = []
     for labelling in filters:
         if not failures.has(labelling):
@@ -89,7 +102,14 @@ def generate_clause(
         before = len(failures)
         clause = merge_clause(tree, labels, on_error=partial(_blame, owners, failures))
         if len(failures) == before:
-            return Labelled(tree, labels, clause, failures.problems)
+            return Labelled(tree, labels, clause, (*failures.problems, *unheard), implied)
+
+
+def _unheard(implication: Implication, error: Exception) -> str:
+    """Say why nothing is known of what a predicate implies."""
+    if isinstance(error, NotTheSameFunctionError):
+        return f"{implication}: {error}"
+    return f"{implication}: raised {type(error).__name__}: {error}"
 
 
 class _Failures:

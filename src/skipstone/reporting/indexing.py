@@ -6,13 +6,16 @@ from dataclasses import dataclass
 
 __all__ = ["IndexingReport"]
 
+_SHOWN_PROBLEMS = 3
+
 
 @dataclass(frozen=True)
 class IndexingReport:
     """What a call that builds or refreshes indexes did.
 
     ``left_out`` objects changed while they were read, ``untrusted`` ones were modified too shortly before; both are
-    read by every query until a later refresh indexes them.
+    read by every query until a later refresh indexes them.  ``problems`` has a line for each object of which an index
+    has nothing because it raised: queries that only this index serves read it.
     """
 
     root: str
@@ -26,6 +29,7 @@ class IndexingReport:
     metadata_bytes: int
     seconds: float
     version: int
+    problems: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         notes = "".join(
@@ -40,4 +44,11 @@ class IndexingReport:
         return (
             f"{self.root}: {', '.join(self.indexes) or 'no index'}: {self.indexed:,} of {self.objects:,} objects "
             f"indexed{notes}; {self.rows:,} rows, {self.metadata_bytes:,} bytes of metadata, {self.seconds:.1f} s"
+            f"{self._said_of_problems()}"
         )
+
+    def _said_of_problems(self) -> str:
+        """Give the first problems, a line each, and the number of the others."""
+        shown = [f"\n  not indexed: {problem}" for problem in self.problems[:_SHOWN_PROBLEMS]]
+        more = len(self.problems) - len(shown)
+        return "".join([*shown, f"\n  not indexed: {more} more"] if more else shown)

@@ -211,6 +211,7 @@ def _index(item: Mapping[str, Any]) -> IndexRecord:
         key=None if key is None else _text(key),
         created=_text(item.get("created", "")),
         refreshed=_text(item.get("refreshed", "")),
+        functions=_texts(item.get("functions", {})),
     )
 
 

@@ -7,7 +7,7 @@ it a clause, and gets back which objects to keep.  Readers see a commit whole or
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from skipstone.errors import MetadataStoreError
@@ -40,7 +40,8 @@ class IndexRecord:
 
     ``id`` is unique among all indexes that the dataset ever had: it names the index's columns in the parts, so that an
     index dropped and made again never meets its old metadata.  ``fields`` maps a stored field to its Arrow type,
-    spelled as ``str(type)``.
+    spelled as ``str(type)``.  ``functions`` maps the names of the users' functions whose results the index holds to
+    what tells them from others of that name (see ``skipstone.functions``).
     """
 
     id: str
@@ -53,6 +54,7 @@ class IndexRecord:
     key: str | None = None
     created: str = ""
     refreshed: str = ""
+    functions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,9 @@ class Change:
     added
         Objects newly collected, or ``None``: columns ``path`` (string), ``digest`` (16 bytes), ``length``, ``modified``
         (int64), ``etag`` (string), ``row_count`` (int64), ``trusted`` (bool), and ``field_column(id, field)`` for the
-        fields of those indexes that were collected.  A row replaces what is known of the same object in another state
+        fields of those indexes that were collected.  A column ``field_column(id, "")`` (bool) says which rows an index
+        covers, all when there is none; where it is false the index's fields are null.  A row replaces what is known of
+        the same object in another state
         (other length, time or e-tag); in the same state it adds to it.
     removed
         Paths of objects that are gone.

@@ -17,6 +17,8 @@ from skipstone.stores.part_footer import IDENTITY, presence_column
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
     from skipstone.stores.metadata_store import Change, IndexRecord
 
 __all__ = ["check_indexes", "part_table"]
@@ -91,15 +93,19 @@ def _added(change: Change) -> pa.Table | None:
     if pc.count_distinct(columns["digest"]).as_py() != table.num_rows:
         _refuse("has an object twice")
     trusted = columns["trusted"].combine_chunks().to_numpy(zero_copy_only=False).astype(np.bool_)
-    known = None if trusted.all() else pa.array(np.arange(table.num_rows), mask=~trusted)
-    if known is not None:
-        columns["row_count"] = columns["row_count"].take(known)
+    if not trusted.all():
+        columns["row_count"] = columns["row_count"].take(_rows(trusted))
     ids = dict.fromkeys(name.partition(":")[0] for name in table.column_names if ":" in name)
     for index_id in ids:
         if index_id not in records:
             _refuse(f"has metadata of an index {index_id!r} that is not among the dataset's")
+        covered = trusted
+        if presence_column(index_id) in table.column_names:
+            given = table.column(presence_column(index_id)).to_numpy(zero_copy_only=False)
+            covered = trusted & given.astype(np.bool_)
+        known = None if covered.all() else _rows(covered)
         if known is not None:
-            columns[presence_column(index_id)] = pa.chunked_array([pa.array(trusted)])
+            columns[presence_column(index_id)] = pa.chunked_array([pa.array(covered)])
         for name, kind in records[index_id].fields.items():
             column = field_column(index_id, name)
             if column not in table.column_names:
@@ -107,11 +113,16 @@ def _added(change: Change) -> pa.Table | None:
             if str(table.schema.field(column).type) != kind:
                 _refuse(f"has {column!r} as {table.schema.field(column).type} where the index says {kind}")
             columns[column] = table.column(column) if known is None else table.column(column).take(known)
-    extra = set(table.column_names) - set(columns)
+    extra = set(table.column_names) - set(columns) - {presence_column(index_id) for index_id in ids}
     if extra:
         _refuse(f"has a column {min(extra)!r} that no index names")
     fields = [IDENTITY.field(name) if name in IDENTITY.names else pa.field(name, c.type) for name, c in columns.items()]
     return pa.table(list(columns.values()), schema=pa.schema(fields))
+
+
+def _rows(known: npt.NDArray[np.bool_]) -> pa.Array:
+    """Give the places of all rows, null for those of which nothing is to be known."""
+    return pa.array(np.arange(len(known)), mask=~known)
 
 
 def _removed(paths: Sequence[str]) -> pa.Table:

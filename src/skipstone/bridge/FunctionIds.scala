@@ -1,0 +1,96 @@
+package org.apache.spark.sql.skipstone
+
+import java.io.{ByteArrayOutputStream, File, ObjectOutputStream}
+import java.nio.file.Files
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.util.Try
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.classic
+
+/** A user's function: its registered name, `python`, `scala` or `java`, and what tells it from another of that name. */
+private[skipstone] case class FunctionId(name: String, kind: String, id: String, deterministic: Boolean)
+
+/**
+ * Tells two definitions of one name apart.
+ *
+ *  - Python: the MD5 of the pickled function and return type, and the way it is evaluated.
+ *  - Java, Scala: the class, and the MD5 of its byte code, of the jar it came in, and of the
+ *    function object as Java serialises it.
+ *
+ * An id that begins with `~` tells functions apart within this application only: what the function
+ * does is not all in it (a broadcast variable, a lambda whose class is made up at run time).
+ */
+private[skipstone] object FunctionIds {
+  private val MaxCommands = 512
+  private val MaxArity = 22
+  private val UserDefined = Set("python_udf", "scala_udf", "java_udf", "hive")
+
+  private val commands = new java.util.LinkedHashMap[String, Array[Byte]](64, 0.75f, true) {
+    override def removeEldestEntry(eldest: java.util.Map.Entry[String, Array[Byte]]): Boolean = size > MaxCommands
+  }
+  private val files = new ConcurrentHashMap[String, String]()
+
+  def of(e: Expression): Option[FunctionId] = e match {
+    case p: PythonFuncExpression => Some(FunctionId(p.name, "python", python(p), e.deterministic))
+    case s: ScalaUDF =>
+      val (kind, function) = unwrapped(s.function)
+      Some(FunctionId(s.udfName.getOrElse(""), kind, compiled(function), e.deterministic))
+    case u: UserDefinedExpression => Some(FunctionId(u.name, "java", "", e.deterministic)) // Hive's and the catalogs'
+    case _ => None
+  }
+
+  /** The pickled function of a Python id that was met lately, or null. */
+  def command(id: String): Array[Byte] = commands.synchronized(commands.get(id))
+
+  /** By resolving a call of it, which is the same in every release; a Python function takes any number of arguments. */
+  def registered(session: classic.SparkSession, name: String): Option[FunctionId] = {
+    val quoted = name.split('.').map(part => "`" + part.replace("`", "``") + "`").mkString(".")
+    (0 to MaxArity).iterator.flatMap { n =>
+      Try(session.range(1).selectExpr(s"$quoted(${Seq.fill(n)("NULL").mkString(", ")})").queryExecution.analyzed).toOption
+    }.flatMap(_.expressions.flatMap(_.collect(Function.unlift(of)))).nextOption()
+  }
+
+  def temporary(session: classic.SparkSession): Seq[FunctionId] = {
+    val registry = session.sessionState.functionRegistry
+    registry.listFunction().filter { f =>
+      registry.lookupFunction(f).exists(info => UserDefined(info.getSource))
+    }.flatMap(f => registered(session, f.funcName).map(_.copy(name = f.funcName)))
+  }
+
+  private def python(p: PythonFuncExpression): String = {
+    val command = p.func.command.toArray
+    val id = s"${ExpressionJson.hex(ExpressionJson.md5(command))}/${p.evalType}"
+    commands.synchronized(commands.put(id, command))
+    if (p.func.broadcastVars != null && !p.func.broadcastVars.isEmpty) s"~$id" else id
+  }
+
+  // A Java UDF is a ScalaUDF whose function is Spark's adaptor; the user's object is what it captured.
+  private def unwrapped(f: AnyRef): (String, AnyRef) = Try {
+    f.getClass.getDeclaredFields.iterator.map { field =>
+      field.setAccessible(true)
+      field.get(f)
+    }.find(_.getClass.getInterfaces.exists(_.getName.startsWith("org.apache.spark.sql.api.java.UDF")))
+  }.toOption.flatten.map(udf => ("java", udf)).getOrElse(("scala", f))
+
+  private def compiled(function: AnyRef): String = {
+    val kind = function.getClass
+    Try {
+      val code = kind.getResourceAsStream(s"/${kind.getName.replace('.', '/')}.class")
+      val bytes = try code.readAllBytes() finally code.close()
+      val out = new ByteArrayOutputStream()
+      val stream = new ObjectOutputStream(out)
+      try stream.writeObject(function) finally stream.close()
+      s"${kind.getName}/${ExpressionJson.hex(ExpressionJson.md5(bytes ++ out.toByteArray))}${library(kind)}"
+    }.getOrElse(s"~${kind.getName}")
+  }
+
+  private def library(kind: Class[_]): String = {
+    val source = Option(kind.getProtectionDomain.getCodeSource).map(s => new File(s.getLocation.toURI)).filter(_.isFile)
+    source.fold("") { jar =>
+      "/" + files.computeIfAbsent(s"$jar ${jar.length} ${jar.lastModified}",
+        _ => ExpressionJson.hex(ExpressionJson.md5(Files.readAllBytes(jar.toPath))))
+    }
+  }
+}

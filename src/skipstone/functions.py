@@ -1,0 +1,270 @@
+"""Users' functions: what tells two of one name apart, across sessions, so that an index never trusts the wrong one.
+
+An index that holds a function's results records the function's *identity*: the version that its author stated, or else
+the function's bytes together with the versions of the libraries that they name.  A query is served only by an index
+whose functions are, in that query, the recorded ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickletools
+import re
+import sys
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skipstone.errors import IndexingError
+from skipstone.expressions.tree import Call, Expression
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+__all__ = [
+    "FunctionIdentities",
+    "calls_of",
+    "function_command",
+    "raw_identity",
+    "recorded_functions",
+    "session_identities",
+    "state_version",
+]
+
+VERSION_SETTING = "function."
+"""``spark.skipstone.function.<name>`` has a stated version, after the raw id of the function that it was stated of."""
+
+_USERS = ("python", "java", "scala")
+_DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_MOST_SOURCES = 2_000
+_SESSION_ONLY = "~"
+
+
+def state_version(spark: SparkSession, name: str, version: str) -> None:
+    """State the version of the function that is registered under a name *now*.
+
+    Indexes that hold the function's results then know it again by this version, in every session that states the same.
+    Registering another function under the name takes the statement back.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    name
+        The registered name.
+    version
+        Whatever its author changes when the function's results change.
+
+    Raises
+    ------
+    IndexingError
+        When no function of the user's is registered under that name.
+
+    Examples
+    --------
+    >>> spark.udf.register("agent_family", agent_family)  # doctest: +SKIP
+    >>> skipstone.state_version(spark, "agent_family", "2")  # doctest: +SKIP
+    """
+    found = _registered(spark, name)
+    if found is None:
+        msg = f"no function is registered as {name!r}: register it first, then state its version"
+        raise IndexingError(msg)
+    spark.conf.set(f"spark.skipstone.{VERSION_SETTING}{name.lower()}", f"{found['id']} {version}")
+
+
+class FunctionIdentities:
+    """Knows the identity of functions: ``None`` for one that cannot be known again in another session.
+
+    Parameters
+    ----------
+    settings
+        The session's ``spark.skipstone.*`` settings, without that prefix.
+    command
+        Gives the pickled function of a Python function's raw id, or ``None``.
+    """
+
+    def __init__(self, settings: Mapping[str, str], command: Callable[[str], bytes | None]) -> None:
+        self._settings = settings
+        self._command = command
+
+    def of(self, name: str, kind: str, raw: str) -> str | None:
+        """Give a function's identity."""
+        bound, _, version = self._settings.get(f"{VERSION_SETTING}{name.lower()}", "").partition(" ")
+        if version and bound == raw:
+            return f"version {version}"
+        if not raw or raw.startswith(_SESSION_ONLY):
+            return None
+        if kind != "python":
+            return f"{kind} {raw}"
+        if raw not in _python_identities:
+            command = self._command(raw)
+            if command is None:
+                return None
+            _python_identities[raw] = _python_identity(raw, command)
+        return _python_identities[raw]
+
+    def difference(self, recorded: Mapping[str, str], condition: Expression) -> str | None:
+        """Say which function of a condition is not the recorded one of its name, or ``None`` when all are."""
+        names = {name.lower(): identity for name, identity in recorded.items()}
+        for call in calls_of(condition) if names else ():
+            then = names.get(call.name.lower())
+            if then is not None and self.of(call.name, call.kind, call.identity) != then:
+                return (
+                    f"{call.name} is not known to be the function whose results it holds ({then}): it was registered "
+                    "anew or changed; make the index again, or state its version with skipstone.state_version"
+                )
+        return None
+
+
+_python_identities: dict[str, str | None] = {}
+
+
+def calls_of(condition: Expression) -> Iterator[Call]:
+    """Give the calls of users' functions in a condition."""
+    waiting = [condition]
+    while waiting:
+        vertex = waiting.pop()
+        if isinstance(vertex, Call) and vertex.kind in _USERS:
+            yield vertex
+        waiting.extend(vertex.children)
+
+
+def session_identities(spark: SparkSession) -> FunctionIdentities:
+    """Give the identities of functions as a session knows them."""
+    prefix = "spark.skipstone."
+    settings = {k.removeprefix(prefix): v for k, v in spark.conf.getAll.items() if k.startswith(prefix)}
+    return FunctionIdentities(settings, lambda raw: function_command(spark, raw))
+
+
+def function_command(spark: SparkSession, raw: str) -> bytes | None:
+    """Ask the bridge for the pickled function of a raw id."""
+    found = _bridge(spark).functionCommand(raw)
+    return None if found is None else bytes(found)
+
+
+def recorded_functions(
+    spark: SparkSession, scan: Any, index_name: str, inputs: Sequence[str], declared: tuple[str, ...] | None
+) -> dict[str, str]:
+    """Give the identities of the functions whose results an index will hold, by name.
+
+    Those that it declares; where it declares nothing, those in its inputs and whatever else the session has registered,
+    so that a function registered anew under such a name is noticed.
+
+    Raises
+    ------
+    IndexingError
+        When one of them is not registered, not deterministic, or could not be known again.
+    """
+    if declared == ():
+        return {}
+    identities = session_identities(spark)
+    found = json.loads(_bridge(spark).functionsIn(scan, list(inputs))) if declared is None else []
+    for name in declared or ():
+        function = _registered(spark, name)
+        if function is None:
+            msg = f"{index_name} cannot be built: no function is registered as {name!r}; register it first"
+            raise IndexingError(msg)
+        found.append(function)
+    recorded: dict[str, str] = {}
+    for function in found:
+        if not function["d"]:
+            msg = f"{index_name} cannot be built: {function['n']} is not deterministic, so its results cannot be kept"
+            raise IndexingError(msg)
+        identity = identities.of(function["n"], function["k"], function["id"])
+        if identity is None:
+            msg = (
+                f"{index_name} cannot be built: nothing tells {function['n']} from another function of that name in a "
+                f"later session; state its version with skipstone.state_version(spark, {function['n']!r}, '1')"
+            )
+            raise IndexingError(msg)
+        recorded[function["n"]] = identity
+    if declared is None:
+        for function in json.loads(_bridge(spark).functions(spark._jsparkSession)):
+            identity = identities.of(function["n"], function["k"], function["id"])
+            if identity is not None:
+                recorded.setdefault(function["n"], identity)
+    return recorded
+
+
+def raw_identity(spark: SparkSession, name: str) -> str | None:
+    """Give what tells the function registered under a name from others within this application, or ``None``."""
+    found = _registered(spark, name)
+    return None if found is None else str(found["id"])
+
+
+def _registered(spark: SparkSession, name: str) -> dict[str, Any] | None:
+    """Look a user's function up by its registered name."""
+    text = _bridge(spark).function(spark._jsparkSession, name)
+    return None if text is None else next(iter(json.loads(text)), None)
+
+
+def _bridge(spark: SparkSession) -> Any:
+    """Give the bridge's static methods."""
+    jvm: Any = spark._jvm
+    return jvm.org.apache.spark.sql.skipstone.Bridge
+
+
+def _python_identity(raw: str, command: bytes) -> str | None:
+    """Name a Python function by its pickled bytes and by the versions of what they refer to.
+
+    A function of an installed module is pickled as the module's name, so its bytes alone would survive any upgrade.
+    Every text in the pickle that names an importable top-level package counts as a reference: one too many only makes
+    the identity stricter.
+    """
+    packages: set[str] = set()
+    try:
+        for _, argument, _ in pickletools.genops(command):
+            for text in argument.split(" ") if isinstance(argument, str) else ():
+                if len(text) < 200 and _DOTTED.fullmatch(text):
+                    packages.add(text.partition(".")[0])
+    except (ValueError, IndexError):
+        return None
+    versions = [version for name in sorted(packages) if (version := _package_version(name)) != ""]
+    if None in versions:
+        return None
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return " ".join([f"python {raw} {python}", *map(str, versions)])
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    """Map top-level packages to the distributions that installed them."""
+    return packages_distributions()
+
+
+@cache
+def _package_version(name: str) -> str | None:
+    """Give the version of a top-level package: empty for what needs none, ``None`` when it has none."""
+    if name in sys.stdlib_module_names or name in ("builtins", "pyspark", "py4j", "__main__"):
+        return ""
+    try:
+        installed = [distribution(d) for d in _distributions().get(name, ())]
+        if installed and not any('"editable": true' in (d.read_text("direct_url.json") or "") for d in installed):
+            return ",".join(f"{d.name}=={d.version}" for d in installed)
+    except PackageNotFoundError:
+        return None
+    try:
+        spec = find_spec(name)
+    except (ImportError, ValueError):
+        return ""
+    if spec is None:
+        return ""
+    return _sources_digest(name, spec.origin, list(spec.submodule_search_locations or ()))
+
+
+def _sources_digest(name: str, origin: str | None, folders: list[str]) -> str | None:
+    """Digest the sources of a package that has no version of its own."""
+    files = sorted(path for folder in folders for path in Path(folder).rglob("*.py"))
+    if not folders:
+        files = [Path(origin)] if origin and Path(origin).is_file() else []
+    if not files or len(files) > _MOST_SOURCES:
+        return None
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(path.read_bytes())
+    return f"{name}=={digest.hexdigest()[:16]}"

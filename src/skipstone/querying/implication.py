@@ -1,0 +1,132 @@
+"""Implications: what must be TRUE of the columns wherever a predicate that no index understands is TRUE.
+
+If ``e`` implies ``p`` then ``e`` and ``e AND p`` are TRUE for the same rows, and every clause that represents ``p``
+represents ``e`` (paper, definition 3: a row that makes ``e`` TRUE makes ``p`` TRUE).  So a UDF needs no filter of its
+own for each kind of index: say once what it implies, and every index on those columns serves it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from skipstone.expressions.normalize import ALWAYS, normalize
+from skipstone.expressions.tree import And, Call, Cast, Column, Comparison, Expression, Literal, Not, Or
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["Implication", "NotTheSameFunctionError", "with_implied"]
+
+
+class NotTheSameFunctionError(Exception):
+    """Raised by an implication that knows a function by this name, but not this function; its text says what to do."""
+
+
+class Implication(ABC):
+    """Knows what some predicate implies."""
+
+    @abstractmethod
+    def implied(self, leaf: Expression) -> Expression | None:
+        """Give a predicate that is TRUE for every row for which ``leaf`` is TRUE, or ``None``.
+
+        ``leaf`` is a vertex of the normalised tree that is neither AND nor OR, and has a function in it.  The docstring
+        of an implementation says why the one implies the other, for NULL, NaN and every other odd value.
+        """
+
+    def __str__(self) -> str:
+        return type(self).__name__
+
+
+def with_implied(
+    tree: Expression,
+    implications: Sequence[Implication],
+    on_error: Callable[[Implication, Exception], None],
+) -> tuple[Expression, dict[int, tuple[Expression, ...]]]:
+    """Put beside every leaf what it implies.
+
+    Returns
+    -------
+    tuple
+        The tree, TRUE for the same rows, and the implied terms by the identity of the leaf that implies them.
+    """
+    implied: dict[int, tuple[Expression, ...]] = {}
+    for leaf in _leaves(tree) if implications else ():
+        terms = _terms(leaf, implications, on_error)
+        if terms:
+            implied[id(leaf)] = terms
+    return (_rebuilt(tree, implied), implied) if implied else (tree, implied)
+
+
+def _leaves(tree: Expression) -> list[Expression]:
+    """Give the leaves in positive positions that have a function in them and may be relied on."""
+    found: dict[int, Expression] = {}
+    waiting = [tree]
+    while waiting:
+        vertex = waiting.pop()
+        if isinstance(vertex, And | Or):
+            waiting.extend(reversed(vertex.terms))
+        elif _has_function(vertex):
+            found[id(vertex)] = vertex
+    return list(found.values())
+
+
+def _has_function(leaf: Expression) -> bool:
+    """Say whether a leaf has functions, all of them deterministic."""
+    if isinstance(leaf, Comparison) and type(leaf.left) is Column and type(leaf.right) is Literal:
+        return False  # most leaves by far
+    some = False
+    waiting = [leaf]
+    while waiting:
+        vertex = waiting.pop()
+        if isinstance(vertex, Call):
+            some = True
+            if not vertex.deterministic:
+                return False
+        some = some or isinstance(vertex, Cast | Not)
+        waiting.extend(vertex.children)
+    return some
+
+
+def _terms(
+    leaf: Expression, implications: Sequence[Implication], on_error: Callable[[Implication, Exception], None]
+) -> tuple[Expression, ...]:
+    """Ask everyone what a leaf implies; what is always TRUE says nothing."""
+    terms: list[Expression] = []
+    for implication in implications:
+        try:
+            said = implication.implied(leaf)
+            if said is not None and not isinstance(said, Expression):
+                msg = f"implied gave {type(said).__name__} where an Expression or None is due"
+                raise TypeError(msg)
+        except Exception as error:  # noqa: BLE001  anyone's code: it says nothing then, which is told
+            on_error(implication, error)
+            continue
+        if said is not None and (normal := normalize(said)) is not ALWAYS:
+            terms.extend(normal.terms if isinstance(normal, And) else (normal,))
+    return tuple(terms)
+
+
+def _rebuilt(tree: Expression, implied: dict[int, tuple[Expression, ...]]) -> Expression:
+    """Put the implied terms beside their leaves, ANDs kept flat, without recursion."""
+    done: dict[int, Expression] = {}
+    waiting: list[tuple[Expression, bool]] = [(tree, False)]
+    while waiting:
+        vertex, ready = waiting.pop()
+        if id(vertex) in done:
+            continue
+        if not isinstance(vertex, And | Or):
+            terms = implied.get(id(vertex), ())
+            done[id(vertex)] = And((vertex, *terms)) if terms else vertex
+        elif not ready:
+            waiting.append((vertex, True))
+            waiting.extend((term, False) for term in reversed(vertex.terms))
+        else:
+            below = [done[id(term)] for term in vertex.terms]
+            if all(new is old for new, old in zip(below, vertex.terms, strict=True)):
+                done[id(vertex)] = vertex
+            elif isinstance(vertex, And):
+                done[id(vertex)] = And(tuple(t for b in below for t in (b.terms if isinstance(b, And) else (b,))))
+            else:
+                done[id(vertex)] = Or(tuple(below))
+    return done[id(tree)]
