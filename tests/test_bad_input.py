@@ -37,7 +37,7 @@ def path(spark, tmp_path):
 
 
 def manifests(path):
-    return sorted(os.path.join(path, "_skipstone", "manifests", f) for f in os.listdir(f"{path}/_skipstone/manifests"))
+    return sorted(os.path.join(path, "_skipstone", "_manifests", f) for f in os.listdir(f"{path}/_skipstone/_manifests"))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_unreadable_object_is_an_error_and_commits_nothing(spark, path):
         file.write(b"not parquet at all")
     with pytest.raises(IndexingError):
         Dataset.for_path(spark, path, schema="id int").create_indexes(ValueListIndex("id"))
-    assert not os.path.exists(f"{path}/_skipstone/manifests")
+    assert not os.path.exists(f"{path}/_skipstone/_manifests")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -227,7 +227,7 @@ def test_refresh_makes_damaged_metadata_anew(spark, path):
 def test_damaged_part(spark, path, damage):
     handle = Dataset.for_path(spark, path)
     handle.create_indexes(MinMaxIndex("id"))
-    folder = f"{path}/_skipstone/parts"
+    folder = f"{path}/_skipstone/_parts"
     file = os.path.join(folder, os.listdir(folder)[0])
     content = bytearray(Path(file).read_bytes())
     os.unlink(file)
@@ -259,7 +259,7 @@ def test_plugin_that_raises_at_index_time(spark, path):
 
     with pytest.raises(IndexingError, match="throwing.*the plug-in broke down"):
         Dataset.for_path(spark, path).create_indexes(MinMaxIndex("id"), ThrowingIndex("id"))
-    assert not os.path.exists(f"{path}/_skipstone/manifests")
+    assert not os.path.exists(f"{path}/_skipstone/_manifests")
     assert len(spark.read.parquet(path).where("id = 2").inputFiles()) == 2
 
 

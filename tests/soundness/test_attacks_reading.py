@@ -78,9 +78,6 @@ def test_columns_found_by_field_id_instead_of_name(spark, tmp_path):
     same_answers(spark, spark.read.parquet(f"{tmp_path}/d"), ["x = 1", "y = 11", "y = 1"])
 
 
-@pytest.mark.xfail(
-    strict=True, reason="WRONG SKIP: only the ids of top-level columns are compared, not those of nested fields"
-)
 def test_nested_fields_found_by_id(spark, tmp_path):
     def field(name, id_):
         return pa.field(name, pa.int32(), metadata={"PARQUET:field_id": str(id_)})

@@ -64,11 +64,11 @@ def folder_of(base: str) -> Path:
 
 
 def manifests(base: str) -> list[Path]:
-    return sorted((folder_of(base) / "manifests").glob("*.json"))
+    return sorted((folder_of(base) / "_manifests").glob("*.json"))
 
 
 def parts(base: str) -> list[Path]:
-    return sorted((folder_of(base) / "parts").glob("*.part"))
+    return sorted((folder_of(base) / "_parts").glob("*.part"))
 
 
 def rewritten(path: Path, **changes: object) -> None:
@@ -102,6 +102,7 @@ def test_the_manifest_keeps_every_field_of_a_record(store, base):
         key="k1",
         created="c",
         refreshed="r",
+        functions={"getAgentName": "version 1"},
     )
     for part in (full, full.columns[0], full.profile):
         for item in fields(part):
@@ -291,7 +292,7 @@ def test_an_overwritten_dataset_has_no_metadata(tmp_path):
     store = ParquetStore()
     rows = rows_of(3)
     commit(store, None, None, [RA], rows, root=root)
-    assert (tmp_path / "data/_skipstone/manifests").is_dir()
+    assert (tmp_path / "data/_skipstone/_manifests").is_dir()
     old = store.latest(root)
     shutil.rmtree(tmp_path / "data")
     assert store.latest(root) is None

@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.sources.DataSourceRegister
-import org.apache.spark.sql.types.{Metadata, MetadataBuilder}
+import org.apache.spark.sql.types._
 
 /** What is read and how, as JSON: the same for indexing and for querying, so that they can be compared. */
 private[skipstone] class RelationJson(rel: LogicalRelation, conf: SQLConf) {
@@ -56,11 +56,23 @@ private[skipstone] class RelationJson(rel: LogicalRelation, conf: SQLConf) {
     g.writeEndObject()
   }
 
-  /** What the schema says of a column besides its type: char(n), the default of rows older than it, a field's id. */
+  /** What the schema says of a column and the fields in it besides their types: char(n), a default, a field's id. */
   private def declared(name: String): Option[String] = {
-    val cleaned = Seq("comment", "CURRENT_DEFAULT").foldLeft(
-      new MetadataBuilder().withMetadata(fs.schema(name).metadata))((m, key) => m.remove(key)).build()
-    if (cleaned == Metadata.empty) None else Some(cleaned.json)
+    val said = Seq.newBuilder[String]
+    def look(field: StructField, path: String): Unit = {
+      val cleaned = Seq("comment", "CURRENT_DEFAULT").foldLeft(
+        new MetadataBuilder().withMetadata(field.metadata))((m, key) => m.remove(key)).build()
+      if (cleaned != Metadata.empty) said += s"$path${cleaned.json}"
+      inside(field.dataType, path)
+    }
+    def inside(dataType: DataType, path: String): Unit = dataType match {
+      case s: StructType => s.fields.foreach(f => look(f, s"$path.${f.name}"))
+      case a: ArrayType => inside(a.elementType, s"$path[]")
+      case m: MapType => Seq(m.keyType, m.valueType).zip(Seq("k", "v")).foreach { case (t, n) => inside(t, s"$path{$n}") }
+      case _ =>
+    }
+    look(fs.schema(name), "")
+    Some(said.result().mkString(" ")).filter(_.nonEmpty)
   }
 
   private def names(e: Expression): Set[String] = {

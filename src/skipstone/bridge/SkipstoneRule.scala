@@ -268,7 +268,7 @@ private[skipstone] object SkipstoneRule {
     case rel: LogicalRelation => rel.relation match {
       case fs: HadoopFsRelation =>
         (fs.location.isInstanceOf[PartitioningAwareFileIndex] || fs.location.isInstanceOf[CatalogFileIndex]) &&
-          !fs.location.rootPaths.take(50).exists(inMetadata)
+          !fs.location.rootPaths.take(50).forall(inMetadata)
       case _ => false
     }
     case _ => false

@@ -17,11 +17,12 @@ __all__ = [
 ]
 
 HIDDEN_FOLDER = "_skipstone"
-MANIFESTS = "manifests"
-PARTS = "parts"
+# Every name begins with an underscore: readers that reach them by a glob take none of them for data.
+MANIFESTS = "_manifests"
+PARTS = "_parts"
 
-_MANIFEST = re.compile(r"([0-9]{20})\.json")
-_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}\.part")
+_MANIFEST = re.compile(r"_([0-9]{20})\.json")
+_PART = re.compile(r"_[A-Za-z0-9][A-Za-z0-9_-]{0,99}\.part")
 _FILE_SCHEME = re.compile(r"file:/+")
 
 
@@ -52,7 +53,7 @@ def dataset_folder(root: str, location: str | None = None) -> str:
 
 def manifest_name(version: int) -> str:
     """Name a version's manifest; names sort as versions do."""
-    return f"{version:020d}.json"
+    return f"_{version:020d}.json"
 
 
 def manifest_version(name: str) -> int | None:

@@ -23,7 +23,7 @@ class ManifestFolder:
     file_system
         Where they lie.
     folder
-        The dataset's metadata folder; the manifests are in ``manifests/`` under it.
+        The dataset's metadata folder; the manifests are in ``_manifests/`` under it.
     """
 
     def __init__(self, file_system: FileSystem, folder: str) -> None:

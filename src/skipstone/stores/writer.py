@@ -156,7 +156,7 @@ class Committer:
 
     def _put(self, write: Callable[[Path, str], PartRecord], scratch: str, mine: list[str]) -> PartRecord:
         """Write a part locally and bring it to its place; ``mine`` learns its name first."""
-        file = f"{uuid.uuid4()}.part"
+        file = f"_{uuid.uuid4()}.part"
         local = Path(scratch) / file
         try:
             record = write(local, file)
