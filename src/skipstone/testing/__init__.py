@@ -1,8 +1,9 @@
 """For authors of index types: hold an index against the truth, row by row, under Spark's own semantics.
 
-``assert_represents`` is the one to call: it collects the metadata of small objects, lets the index's filters label
-predicates, and fails if an object that has a matching row would be skipped.  It also says how many were skipped, since
-a test in which nothing is ever skipped proves nothing.
+``assert_sound`` is the one to call first: it attacks an index type with random objects and predicates.
+``assert_represents`` does so with the objects and predicates that it is given: it collects the metadata of small
+objects, lets the index's filters label predicates, and fails if an object that has a matching row would be skipped.
+Both say how many were skipped, since a test in which nothing is ever skipped proves nothing.
 """
 
 from skipstone.testing.represents import (
@@ -14,6 +15,7 @@ from skipstone.testing.represents import (
     collect,
     kept_objects,
 )
+from skipstone.testing.soundness import assert_sound
 from skipstone.testing.strategies import leaf_predicates, physical_type, values_of
 from skipstone.testing.truth import evaluate
 
@@ -23,6 +25,7 @@ __all__ = [
     "assert_merges",
     "assert_monotone",
     "assert_represents",
+    "assert_sound",
     "collect",
     "evaluate",
     "kept_objects",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from skipstone.expressions.tree import Expression
     from skipstone.indexing.index import Index
+    from skipstone.querying.implication import Implication
 
 __all__ = [
     "InMemoryMetadata",
@@ -134,9 +135,11 @@ def _plain(value: Any) -> Any:
     return value.to_pylist() if isinstance(value, pa.Array) else value
 
 
-def kept_objects(index: Index, predicate: Expression, metadata: InMemoryMetadata) -> npt.NDArray[np.bool_]:
+def kept_objects(
+    index: Index, predicate: Expression, metadata: InMemoryMetadata, implications: Sequence[Implication] = ()
+) -> npt.NDArray[np.bool_]:
     """Say which objects a query with this predicate would read; all of them when no filter serves it."""
-    labelled = generate_clause(predicate, index.filters())
+    labelled = generate_clause(predicate, index.filters(), implications)
     if labelled.problems:
         raise AssertionError("; ".join(labelled.problems))
     if labelled.clause is None:
@@ -152,6 +155,7 @@ def assert_represents(
     types: Mapping[str, str],
     *,
     functions: Mapping[str, Callable[..., Any]] | None = None,
+    implications: Sequence[Implication] = (),
     metadata: InMemoryMetadata | None = None,
     **collecting: Any,
 ) -> Outcome:
@@ -167,6 +171,8 @@ def assert_represents(
         As for ``collect``.
     functions
         Python functions by the name by which predicates call them, for the row-level truth.
+    implications
+        What predicates imply, where the index relies on it.
     metadata
         Metadata to use in place of what is collected of the objects.
 
@@ -183,7 +189,7 @@ def assert_represents(
     relevant_count = skipped = 0
     for predicate in predicates:
         truth: dict[str, bool] = {}
-        kept = kept_objects(index, predicate, metadata)
+        kept = kept_objects(index, predicate, metadata, implications)
         for number, rows in enumerate(rows_of):
             relevant = False
             for row in rows:
@@ -199,12 +205,17 @@ def assert_represents(
     return Outcome(len(predicates) * len(objects), relevant_count, skipped)
 
 
-def assert_monotone(index: Index, predicates: Sequence[Expression], metadata: InMemoryMetadata) -> None:
+def assert_monotone(
+    index: Index,
+    predicates: Sequence[Expression],
+    metadata: InMemoryMetadata,
+    implications: Sequence[Implication] = (),
+) -> None:
     """Fail if forgetting a field makes an object skipped that was kept: ignorance must only ever keep."""
     for predicate in predicates:
-        kept = kept_objects(index, predicate, metadata)
+        kept = kept_objects(index, predicate, metadata, implications)
         for name in (*metadata.fields, "row_count"):
-            still = kept_objects(index, predicate, metadata.without(name))
+            still = kept_objects(index, predicate, metadata.without(name), implications)
             if (kept & ~still).any():
                 msg = f"{index.name} skips more for {predicate} when {name} is not known"
                 raise AssertionError(msg)
