@@ -118,15 +118,18 @@ class Dataset:
         """
         return maintenance.create_indexes(self._target(), indexes)
 
-    def refresh(self, paths: Iterable[str] | None = None) -> IndexingReport:
+    def refresh(self, paths: Iterable[str] | None = None, *, indexes: Iterable[Index] = ()) -> IndexingReport:
         """Index new and changed objects and drop the metadata of vanished ones; writes nothing when nothing changed.
 
         Parameters
         ----------
         paths
             Only these objects or folders, without listing the rest: what an ingestion job has just written.
+        indexes
+            Indexes that keep SQL of yours, such as a ``FeatureIndex``, stated once more as they were made.  SQL is
+            never run only because the metadata has it, so without this such an index does not get to know new objects.
         """
-        return maintenance.refresh(self._target(), None if paths is None else tuple(paths))
+        return maintenance.refresh(self._target(), None if paths is None else tuple(paths), tuple(indexes))
 
     def drop_indexes(self, *names: str) -> None:
         """Drop indexes by name, or, without names, all of the dataset's metadata."""

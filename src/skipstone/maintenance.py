@@ -96,51 +96,59 @@ def create_indexes(target: Target, indexes: Sequence[Index]) -> IndexingReport:
     return _report(target, snapshot, [r.name for r in records], outcome, 0, started)
 
 
-def refresh(target: Target, paths: tuple[str, ...] | None = None) -> IndexingReport:
+def refresh(target: Target, paths: tuple[str, ...] | None = None, restated: Sequence[Index] = ()) -> IndexingReport:
     """Bring a dataset's indexes up to date, collecting only what is new, changed or not covered.
 
-    Metadata that turns out to be damaged is made anew, all of it.
+    Metadata that turns out to be damaged is made anew, all of it.  An index with SQL of its own is refreshed only if it
+    is among the restated ones: a manifest is data from outside, and SQL in it is not run on its word.
     """
     started = time.monotonic()
     try:
-        return _refresh(target, paths, started)
+        return _refresh(target, paths, restated, started)
     except MetadataCorruptError:
         records = target.store.recoverable_indexes(target.root)
         if not records:
             raise
-        return _make_anew(target, records, started)
+        return _make_anew(target, records, restated, started)
 
 
-def _make_anew(target: Target, records: Sequence[IndexRecord], started: float) -> IndexingReport:
+def _make_anew(
+    target: Target, records: Sequence[IndexRecord], restated: Sequence[Index], started: float
+) -> IndexingReport:
     """Collect known indexes again under new ids and replace whatever the store has."""
-    bound = [replace(_rebound(target, record), id=uuid.uuid4().hex[:12]) for record in records]
-    outcome = index_objects(target.spark, target.scan, bound)
+    allowed, left_out = _refreshable(target, records, restated)
+    renewed = {record.name: replace(record, id=uuid.uuid4().hex[:12]) for record in records}
+    bound = [replace(_rebound(target, record), id=renewed[record.name].id) for record in allowed]
+    outcome = index_objects(target.spark, target.scan, bound) if bound else None
     now = _now()
-    renewed = tuple(
-        replace(record, id=b.id, fields=outcome.fields[b.id], refreshed=now)
-        for record, b in zip(records, bound, strict=True)
-    )
-    snapshot = target.store.commit(target.root, None, Change(renewed, outcome.table), replace=True)
-    return _report(target, snapshot, [r.name for r in renewed], outcome, 0, started)
+    for b in bound:
+        fields = outcome.fields[b.id] if outcome is not None else {}
+        renewed[b.index.name] = replace(renewed[b.index.name], fields=fields, refreshed=now)
+    change = Change(tuple(renewed.values()), outcome.table if outcome is not None else None)
+    snapshot = target.store.commit(target.root, None, change, replace=True)
+    listed = outcome.listed if outcome is not None else 0
+    return _report(target, snapshot, list(renewed), outcome, 0, started, listed=listed, problems=left_out)
 
 
-def _refresh(target: Target, paths: tuple[str, ...] | None, started: float) -> IndexingReport:
+def _refresh(
+    target: Target, paths: tuple[str, ...] | None, restated: Sequence[Index], started: float
+) -> IndexingReport:
     """Refresh sound metadata."""
     base = target.store.latest(target.root)
     if base is None or not base.indexes:
         msg = f"{target.root} has no index to refresh; make one with create_indexes(MinMaxIndex(…))"
         raise IndexNotFoundError(msg)
-    bound = [_rebound(target, record) for record in base.indexes]
+    records, left_out = _refreshable(target, base.indexes, restated)
+    bound = [_rebound(target, record) for record in records]
     listed = list_objects(target.spark, target.scan, paths)
     known = target.store.objects(base)
-    current = _current_objects(target.store, base, known)
-    wanted = [o for o in listed if o not in current]
+    current = _current_objects(target.store, base, records, known)
+    wanted = [o for o in listed if o not in current] if bound else []
     removed = _vanished(known.column("path").to_pylist(), listed, paths)
-    if not wanted and not removed:
-        return _report(target, base, [r.name for r in base.indexes], None, 0, started, listed=len(listed))
+    names = [r.name for r in base.indexes]
     outcome = index_objects(target.spark, target.scan, bound, wanted) if wanted else None
-    if outcome is not None and not removed and _nothing_new(target.store, base, known, outcome):
-        return _report(target, base, [r.name for r in base.indexes], outcome, 0, started, listed=len(listed))
+    if not removed and (outcome is None or _nothing_new(target.store, base, records, known, outcome)):
+        return _report(target, base, names, outcome, 0, started, listed=len(listed), problems=left_out)
     now = _now()
 
     def change(current_snapshot: Snapshot | None) -> Change:
@@ -153,8 +161,39 @@ def _refresh(target: Target, paths: tuple[str, ...] | None, started: float) -> I
         )
 
     snapshot = _commit(target, base, change)
-    names = [r.name for r in base.indexes]
-    return _report(target, snapshot, names, outcome, len(removed), started, listed=len(listed))
+    return _report(target, snapshot, names, outcome, len(removed), started, listed=len(listed), problems=left_out)
+
+
+def _refreshable(
+    target: Target, records: Sequence[IndexRecord], restated: Sequence[Index]
+) -> tuple[list[IndexRecord], tuple[str, ...]]:
+    """Give the indexes that may be collected again, and a line for each that may not: SQL that nobody restated."""
+    preparation = Preparation(target.spark, target.scan)
+    said = {index.name: dict(index.prepare(preparation).options()) for index in restated}
+    unknown = sorted(said.keys() - {record.name for record in records})
+    if unknown:
+        msg = f"{target.root} has no index named {', '.join(unknown)} to restate; it has: {_listed(records)}"
+        raise IndexNotFoundError(msg)
+    allowed: list[IndexRecord] = []
+    left_out: list[str] = []
+    for record in records:
+        index_type = registry.find_index(record.type_name)
+        runs_sql = index_type is not None and index_type.from_options(record.name, record.options).runs_sql
+        if record.name in said and said[record.name] != dict(record.options):
+            msg = f"{record.name} is not as it was made; drop it and create it as it should be"
+            raise IndexingError(msg)
+        if runs_sql and record.name not in said:
+            left_out.append(
+                f"{record.name} keeps SQL, which is run again only when it is restated: refresh(indexes=[…])"
+            )
+        else:
+            allowed.append(record)
+    return allowed, tuple(left_out)
+
+
+def _listed(records: Sequence[IndexRecord]) -> str:
+    """Name indexes."""
+    return ", ".join(r.name for r in records) or "none"
 
 
 def drop_indexes(target: Target, names: tuple[str, ...]) -> None:
@@ -166,8 +205,7 @@ def drop_indexes(target: Target, names: tuple[str, ...]) -> None:
     present = base.indexes if base is not None else ()
     unknown = [name for name in names if name not in {r.name for r in present}]
     if unknown:
-        there = ", ".join(r.name for r in present) or "none"
-        msg = f"{target.root} has no index named {', '.join(unknown)}; it has: {there}"
+        msg = f"{target.root} has no index named {', '.join(unknown)}; it has: {_listed(present)}"
         raise IndexNotFoundError(msg)
     if all(r.name in names for r in present):
         target.store.drop(target.root)
@@ -243,12 +281,14 @@ def _spelled(bound: BoundIndex) -> str:
     return ", ".join(f"{c.name} {c.type}" for c in bound.columns)
 
 
-def _current_objects(store: MetadataStore, base: Snapshot, known: Any) -> set[DataObject]:
-    """Give the objects that every index covers in their recorded state."""
+def _current_objects(
+    store: MetadataStore, base: Snapshot, records: Sequence[IndexRecord], known: Any
+) -> set[DataObject]:
+    """Give the objects that all these indexes cover in their recorded state."""
     from skipstone.indexing.objects import DataObject
 
     covered = known.column("trusted").to_numpy(zero_copy_only=False).astype(bool)
-    for record in base.indexes:
+    for record in records:
         covered = covered & store.coverage(base, record)
     rows = zip(
         *(known.column(name).to_pylist() for name in ("path", "length", "modified", "etag")), covered, strict=True
@@ -256,14 +296,16 @@ def _current_objects(store: MetadataStore, base: Snapshot, known: Any) -> set[Da
     return {DataObject(path, length, modified, etag) for path, length, modified, etag, ok in rows if ok}
 
 
-def _nothing_new(store: MetadataStore, base: Snapshot, known: Any, outcome: Outcome) -> bool:
+def _nothing_new(
+    store: MetadataStore, base: Snapshot, records: Sequence[IndexRecord], known: Any, outcome: Outcome
+) -> bool:
     """Say whether all that was collected is known: objects on which an index raised before, and raised again."""
     states = ("path", "length", "modified", "etag", "trusted")
     before = set(zip(*(known.column(name).to_pylist() for name in states), strict=True))
     after = set(zip(*(outcome.table.column(name).to_pylist() for name in states), strict=True))
     missing = {
         (record.id, path)
-        for record in base.indexes
+        for record in records
         for path, covered in zip(known.column("path").to_pylist(), store.coverage(base, record), strict=True)
         if not covered
     }
@@ -308,6 +350,7 @@ def _report(
     removed: int,
     started: float,
     listed: int | None = None,
+    problems: tuple[str, ...] = (),
 ) -> IndexingReport:
     """Sum up what was done."""
     table = outcome.table if outcome is not None else None
@@ -323,7 +366,7 @@ def _report(
         metadata_bytes=sum(target.store.size(snapshot).values()),
         seconds=time.monotonic() - started,
         version=snapshot.version,
-        problems=tuple(outcome.failures.values()) if outcome is not None else (),
+        problems=(*(outcome.failures.values() if outcome is not None else ()), *problems),
     )
 
 
