@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Intervals", "ordered_form", "stored_type"]
 
-_KEY_BYTES = 8
+_LONG_DIGITS = 18
+_LEADING = np.array([(1 << 64) - (1 << 8 * (8 - count)) for count in range(9)], np.uint64)
+"""Masks for the first so many of eight bytes."""
 
 
 def stored_type(type_: pa.DataType) -> pa.DataType:
@@ -58,12 +60,33 @@ class Intervals:
         return len(self.starts)
 
     @classmethod
-    def of(cls, values: pa.Array) -> Self:
-        """Give each distinct value, in ordered form, an interval of its own."""
+    def of(cls, values: pa.Array, most: int, workload: Ranges | None) -> Self:
+        """Give each distinct value, in ordered form, an interval, and close all but the most useful gaps."""
+        if pa.types.is_binary(values.type) and workload is None and len(values) > 2 * most:
+            return cls._of_many_bytes(values, most)
         numbers, value_of = _numbers(values)
         ranked = np.sort(numbers)
         once = value_of(ranked[np.concatenate(([True], ranked[1:] > ranked[:-1]))] if len(ranked) else ranked)
-        return cls(once, once)
+        return cls(once, once).with_gaps(most, workload)
+
+    @classmethod
+    def _of_many_bytes(cls, values: pa.Array, most: int) -> Self:
+        """Find the widest gaps by the numbers that bytes are read as, and sort only the values beside them."""
+        ends = pc.min_max(values)
+        keys = _keys(values, _common(ends["min"].as_py(), ends["max"].as_py()))
+        order = np.argsort(keys)
+        keys = keys[order]
+        steps = keys[1:] - keys[:-1]
+        gaps = np.sort(_best(steps, None, most))
+        gaps = gaps[steps[gaps] > 0]
+        run = np.zeros(len(keys), np.int64)  # which run of values without a gap each belongs to
+        run[gaps + 1] = 1
+        run = np.cumsum(run)
+        is_outer = (keys == keys[np.append(0, gaps + 1)][run]) | (keys == keys[np.append(gaps, len(keys) - 1)][run])
+        outer, run = values.take(pa.array(order[is_outer])), run[is_outer]
+        ranked = pc.array_sort_indices(outer)
+        cuts = np.searchsorted(run[ranked.to_numpy()], np.arange(len(gaps) + 2))
+        return cls(outer.take(ranked.take(pa.array(cuts[:-1]))), outer.take(ranked.take(pa.array(cuts[1:] - 1))))
 
     @classmethod
     def union(cls, parts: Sequence[Self]) -> Self:
@@ -154,6 +177,8 @@ def _numbers(values: pa.Array) -> tuple[npt.NDArray[Any], Callable[[npt.NDArray[
     """Give numbers in the same order as the values, and the way back from numbers to values."""
     if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
         return values.to_numpy(zero_copy_only=False), lambda numbers: pa.array(numbers, values.type)
+    if pa.types.is_decimal128(values.type) and values.type.precision <= _LONG_DIGITS:
+        return _words(values)[1].view(np.int64), lambda numbers: _decimals(numbers, values.type)
     ranks = pc.rank(values, sort_keys="ascending", tiebreaker="dense").to_numpy()
     places = np.zeros(len(values) + 1, np.int64)
     places[ranks] = np.arange(len(values))
@@ -165,7 +190,13 @@ def _words(decimals: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.ui
     if not pa.types.is_decimal128(decimals.type):
         decimals = decimals.cast(pa.decimal128(decimals.type.precision, decimals.type.scale))
     words = np.frombuffer(decimals.buffers()[1], np.uint64, 2 * len(decimals), 16 * decimals.offset).reshape(-1, 2)
-    return words[:, 1].view(np.int64), words[:, 0]
+    return np.ascontiguousarray(words[:, 1]).view(np.int64), np.ascontiguousarray(words[:, 0])
+
+
+def _decimals(unscaled: npt.NDArray[np.int64], type_: pa.DataType) -> pa.Array:
+    """Give decimals by their unscaled values."""
+    words = np.stack((unscaled, unscaled >> 63), axis=1)
+    return pa.Array.from_buffers(type_, len(unscaled), [None, pa.py_buffer(np.ascontiguousarray(words))])
 
 
 def _common(one: bytes, other: bytes) -> int:
@@ -175,12 +206,11 @@ def _common(one: bytes, other: bytes) -> int:
 
 def _keys(values: pa.Array, skipped: int) -> npt.NDArray[np.uint64]:
     """Read eight bytes of each value as a number, zeros where it has ended, after those that are ``skipped``."""
-    offsets = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, 4 * values.offset)
-    data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
-    places = offsets[:-1, None] + np.arange(skipped, skipped + _KEY_BYTES)
-    there = places < offsets[1:, None]
-    taken = np.where(there, data[np.where(there, places, 0)] if len(data) else 0, 0).astype(np.uint8)
-    return np.ascontiguousarray(taken).view(">u8").ravel().astype(np.uint64)
+    offsets = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, 4 * values.offset).astype(np.int64)
+    data = (values.buffers()[2] or pa.py_buffer(b"")).to_pybytes() + bytes(8)
+    each = np.ndarray((len(data) - 7,), ">u8", data, strides=(1,))  # the eight bytes from each place on
+    places = np.minimum(offsets[:-1] + skipped, offsets[1:])
+    return each[places].astype(np.uint64) & _LEADING[np.minimum(offsets[1:] - places, 8)]
 
 
 def _cut(starts: list[bytes], ends: list[bytes]) -> list[bytes | None]:

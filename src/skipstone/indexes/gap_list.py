@@ -54,7 +54,7 @@ class GapListMetadata(MetadataType):
     def of(cls, column: pa.Array, index: GapListIndex) -> Self:
         """Collect from a column of physical values."""
         values, nulls, nans = ordinary_values(column)
-        found = Intervals.of(ordered_form(values)).with_gaps(index.state_gaps, index.ranges)
+        found = Intervals.of(ordered_form(values), index.state_gaps, index.ranges)
         return cls((found,), column.type, nulls, nans, index)
 
     @classmethod
