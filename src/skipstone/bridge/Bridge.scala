@@ -43,6 +43,10 @@ object Bridge {
   /** The pickled function of a Python function's id, or null. */
   def functionCommand(id: String): Array[Byte] = FunctionIds.command(id)
 
+  /** The type of an expression over a scan's columns. */
+  def typeOf(scan: FileScan, expression: String): String =
+    Json.typeText(scan.analyzed(Seq(expression)).head.dataType)
+
   /** A predicate over a scan's columns in the form in which a query's condition reaches the planner. */
   def condition(scan: FileScan, predicate: String): String = scan.condition(predicate)
 

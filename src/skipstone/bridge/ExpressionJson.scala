@@ -36,7 +36,8 @@ private[skipstone] case class Column(name: String, dataType: DataType, partition
  *  - `call`, everything else: n (name), f (class), u ("" of Catalyst, "python", "scala", "java"),
  *    d (deterministic and free of subqueries, the whole subtree), t, c, and where they apply: id
  *    (see [[FunctionIds]]; of a lambda's variable, its number), z (time zone), m (class and method
- *    that a static_invoke or invoke calls). A subquery has no children.
+ *    that a static_invoke or invoke calls), p (of Catalyst: a digest of what makes the expression
+ *    besides its children, see [[Parameters]]). A subquery has no children.
  *    `_metadata` stands for any reference that is neither a data nor a partition column.
  *
  * Types are written by [[Json.typeText]].
@@ -157,6 +158,7 @@ private[skipstone] class ExpressionJson(columns: Map[ExprId, Column], g: JsonGen
         case z: TimeZoneAwareExpression => g.writeStringField("z", z.timeZoneId.orNull)
         case _ =>
       }
+      if (!e.isInstanceOf[NamedLambdaVariable]) g.writeStringField("p", Parameters.digest(e))
       children(e.children, depth)
   }
 

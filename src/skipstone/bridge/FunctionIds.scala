@@ -16,8 +16,8 @@ private[skipstone] case class FunctionId(name: String, kind: String, id: String,
  * Tells two definitions of one name apart.
  *
  *  - Python: the MD5 of the pickled function and return type, and the way it is evaluated.
- *  - Java, Scala: the class, and the MD5 of its byte code, of the jar it came in, and of the
- *    function object as Java serialises it.
+ *  - Java, Scala: the class, the MD5 of its byte code, of the function object as Java serialises it,
+ *    and of the jar it came in, and the type of its results.
  *
  * An id that begins with `~` tells functions apart within this application only: what the function
  * does is not all in it (a broadcast variable, a lambda whose class is made up at run time).
@@ -36,7 +36,7 @@ private[skipstone] object FunctionIds {
     case p: PythonFuncExpression => Some(FunctionId(p.name, "python", python(p), e.deterministic))
     case s: ScalaUDF =>
       val (kind, function) = unwrapped(s.function)
-      Some(FunctionId(s.udfName.getOrElse(""), kind, compiled(function), e.deterministic))
+      Some(FunctionId(s.udfName.getOrElse(""), kind, s"${compiled(function)}/${s.dataType.catalogString}", e.deterministic))
     case u: UserDefinedExpression => Some(FunctionId(u.name, "java", "", e.deterministic)) // Hive's and the catalogs'
     case _ => None
   }

@@ -158,6 +158,7 @@ def _call(node: Mapping[str, Any], below: tuple[Expression, ...]) -> Call:
         class_name=str(node.get("f") or ""),
         identity=" ".join(str(node[key]) for key in ("id", "m", "z") if node.get(key)),
         deterministic=_is_fixed(node),
+        parameters=str(node.get("p") or ""),
     )
 
 

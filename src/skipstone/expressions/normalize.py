@@ -33,12 +33,14 @@ from typing import Any
 
 from skipstone.expressions.rules import ALWAYS, NEVER, literal_key, settle
 from skipstone.expressions.tree import (
+    UNKNOWN_PARAMETERS,
     And,
     Call,
     Cast,
     Column,
     Comparison,
     Contains,
+    Element,
     EndsWith,
     EqualNullSafe,
     Expression,
@@ -126,10 +128,13 @@ class _Numbers:
         match vertex:
             case Column(name, spark_type, partition):
                 return (Column, name, spark_type, partition)
+            case Element(_, of, spark_type):
+                return (Element, below, of, spark_type)
             case Literal():
                 return (Literal, *literal_key(vertex))
-            case Call(name, _, spark_type, kind, class_name, identity, deterministic):
-                own = () if deterministic else (id(vertex),)  # two draws of rand() are two things
+            case Call(name, _, spark_type, kind, class_name, identity, deterministic, parameters):
+                alone = not deterministic or parameters == UNKNOWN_PARAMETERS  # two draws of rand() are two things
+                own = (id(vertex),) if alone else (parameters,)
                 return (Call, below, name, spark_type, kind, class_name, identity, *own)
             case Cast(_, spark_type, mode, zone):
                 return (Cast, below, spark_type, mode, zone)

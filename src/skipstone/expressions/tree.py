@@ -16,12 +16,14 @@ from decimal import Decimal
 from typing import Any, ClassVar
 
 __all__ = [
+    "UNKNOWN_PARAMETERS",
     "And",
     "Call",
     "Cast",
     "Column",
     "Comparison",
     "Contains",
+    "Element",
     "EndsWith",
     "EqualNullSafe",
     "EqualTo",
@@ -42,6 +44,10 @@ __all__ = [
     "Or",
     "StartsWith",
 ]
+
+
+UNKNOWN_PARAMETERS = "?"
+"""The ``parameters`` of a call of which not everything is known: it equals no other call."""
 
 
 class Expression:
@@ -98,6 +104,24 @@ class Column(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class Element(Expression):
+    """*Some* element of an array column, or some key or value of a map column (``of``: elements, keys, values).
+
+    A leaf predicate on it is TRUE for a row if one of the row's elements makes it TRUE, NULL elements included; two
+    leaves may mean two elements.  ``NOT (element LIKE 'a%')`` is such a leaf: some element is not like it.  No query
+    has such vertices; they stand in what array and map functions imply (``querying.elements``), never below a NOT
+    that means "no element".
+    """
+
+    column: Column
+    of: str
+    type: str = ""
+
+    def _spelling(self) -> tuple[str | Expression, ...]:
+        return (f"some {self.of[:-1]} of ", self.column)
+
+
+@dataclass(frozen=True, slots=True)
 class Literal(Expression):
     """A constant; ``value`` is physical (see the module's text), ``None`` for NULL."""
 
@@ -127,6 +151,8 @@ class Call(Expression):
 
     ``kind`` is ``python``, ``scala``, ``java`` or empty for Spark's own; ``identity`` tells two definitions of one UDF
     name apart where Spark gives enough to do so.  A call that is not ``deterministic`` is never labelled.
+    ``parameters`` is a digest of what else makes a function of Spark's what it is: a unit, a flag, the settings that it
+    looks at; ``?`` when that cannot be known, so that the call equals no other.
     """
 
     name: str
@@ -136,6 +162,7 @@ class Call(Expression):
     class_name: str = ""
     identity: str = ""
     deterministic: bool = True
+    parameters: str = ""
 
     def _spelling(self) -> tuple[str | Expression, ...]:
         return (f"{self.name}(", *_joined(self.arguments, ", "), ")")

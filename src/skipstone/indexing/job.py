@@ -114,7 +114,7 @@ def collect(source: ObjectSource, objects: Sequence[DataObject], bound: Sequence
     pyarrow.Table
         Columns ``object`` (its place in ``objects``), ``row_count``, and ``i:field`` for the i-th index.
     """
-    with explained_failures():
+    with explained_failures([name for b in bound for name in b.index.functions or ()]):
         certain = collect_from_footers(source, objects, bound)
         if certain is None:
             return _collect_by_reading(source, objects, bound)
