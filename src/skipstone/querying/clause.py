@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,14 +47,18 @@ class Clause(ABC):
     docstring of the Filter that does so.
     """
 
+    reads: ClassVar[tuple[str, ...]] = ()
+    """The stored fields that a clause with one ``index`` reads; a clause that reads others overrides ``requires``."""
+
     @abstractmethod
     def might_match(self, metadata: Metadata) -> pa.BooleanArray:
         """Say for each object whether a row might match: True, False, or null for unknown."""
 
     @property
-    @abstractmethod
     def requires(self) -> tuple[tuple[Index, str], ...]:
         """The (index, field) pairs that ``might_match`` reads: a store loads these and no others."""
+        index: Index = self.index  # type: ignore[attr-defined]  # a clause without one overrides this
+        return tuple((index, name) for name in self.reads)
 
     def negate(self, expression: Expression) -> Clause | None:  # noqa: ARG002  (part of the contract)
         """Give a clause that represents ``NOT expression``, where this clause represents ``expression``.
