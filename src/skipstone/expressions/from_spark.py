@@ -206,6 +206,8 @@ def _value(spark_type: str, value: Any) -> Any:
         return binascii.a2b_base64(value, strict_mode=True)
     if (array := _ARRAY.fullmatch(spark_type)) and isinstance(value, list):
         return tuple(_value(array[1], item) for item in value)
+    if spark_type.startswith("udt:") and isinstance(value, dict) and isinstance(value["wkt"], str):
+        return value["wkt"]  # a geometry, as well-known text
     raise ValueError(spark_type)
 
 
