@@ -1,0 +1,211 @@
+"""Distances as functions of a query, registered by one call; the index of metric distances knows them by name.
+
+==================================== ==================================================================================
+function of two arrays of numbers    gives
+==================================== ==================================================================================
+``euclidean_distance(v, w)``         the length of the difference
+``manhattan_distance(v, w)``         the sum of the absolute differences
+``angular_distance(v, w)``           the angle between the directions, in radians from 0 to π
+``cosine_distance(v, w)``            1 - cos of that angle, from 0 to 2
+``haversine_distance(p, q)``         metres on a sphere the size of the earth; points are ``array(latitude, longitude)``
+                                     in degrees, or structs of ``lat`` and ``lng``
+==================================== ==================================================================================
+
+All give NULL where an argument is NULL, has a NULL in it, or is of another length than the other, and where there is no
+distance: a vector of zeros has no direction, a latitude beyond 90 or a longitude beyond 360 is no point.  NaN and
+infinite coordinates give NaN or infinity.  Numbers of every type are taken as doubles.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from skipstone.errors import IndexingError, SettingError
+from skipstone.functions import raw_identity, state_version
+from skipstone.indexes._metrics import METRICS, VectorMetric, distances_between, one_less_cosine
+from skipstone.indexes._own_metrics import Vouched, sql_literal, vouched
+from skipstone.indexing.shipping import ship
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import SparkSession
+
+__all__ = ["VERSION", "register", "vouch_for"]
+
+VERSION = "1"
+"""Changes when the results of a function do."""
+
+_MOST_SAMPLED = 8
+_SLACK = 1e-9
+
+
+def euclidean_distance(one: pa.Array, other: pa.Array) -> pa.Array:
+    """Give the lengths of the differences."""
+    return _between("euclidean", one, other)
+
+
+def manhattan_distance(one: pa.Array, other: pa.Array) -> pa.Array:
+    """Give the sums of the absolute differences."""
+    return _between("manhattan", one, other)
+
+
+def haversine_distance(one: pa.Array, other: pa.Array) -> pa.Array:
+    """Give the metres between points on the globe."""
+    return _between("haversine", one, other)
+
+
+def angular_distance(one: pa.Array, other: pa.Array) -> pa.Array:
+    """Give the angles between directions."""
+    return _between("angular", one, other)
+
+
+def cosine_distance(one: pa.Array, other: pa.Array) -> pa.Array:
+    """Give 1 - cos of the angles between directions."""
+    angles = _between("angular", one, other)
+    cosines = one_less_cosine(angles.fill_null(0.0).to_numpy())
+    return pa.array(cosines, pa.float64(), mask=angles.is_null().to_numpy(zero_copy_only=False))
+
+
+FUNCTIONS = (euclidean_distance, manhattan_distance, haversine_distance, angular_distance, cosine_distance)
+"""What is registered, each under its own name."""
+
+
+def _between(metric: str, one: pa.Array, other: pa.Array) -> pa.Array:
+    """Compute by a metric on vectors."""
+    found = METRICS[metric]
+    assert isinstance(found, VectorMetric)  # noqa: S101  (for the type checker: the names above are theirs)
+    return distances_between(found, one, other)
+
+
+def register(spark: SparkSession) -> None:
+    """Register the distance functions in a session, and state their version, by which indexes know them again.
+
+    Examples
+    --------
+    >>> skipstone.distances.register(spark)  # doctest: +SKIP
+    >>> images.where("euclidean_distance(embedding, array(0.1, 0.7, 0.2)) < 0.5")  # doctest: +SKIP
+    """
+    from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
+
+    ship(spark.sparkContext)
+    make: Any = getattr(F, "arrow_udf", None)  # since Spark 4.1
+    for function in FUNCTIONS:
+        registered = F.udf(_by_rows(function), "double") if make is None else make(function, "double")
+        spark.udf.register(function.__name__, registered)
+        state_version(spark, function.__name__, VERSION)
+
+
+def _by_rows(function: Callable[[pa.Array, pa.Array], pa.Array]) -> Callable[[Any, Any], float | None]:
+    """Call a function for one row at a time: Spark 4.0 hands arrays over as pandas, which takes NULL for NaN."""
+
+    def distance(one: Any, other: Any) -> float | None:
+        if one is None or other is None:
+            return None
+        found: float | None = function(_column(one), _column(other))[0].as_py()
+        return found
+
+    return distance
+
+
+def _column(value: Any) -> pa.Array:
+    """Give one value as a column; a struct comes as a row with names."""
+    if hasattr(value, "asDict"):
+        return pa.array([value.asDict()])
+    return pa.array([list(value)], pa.list_(pa.float64()) if not value else None)
+
+
+def vouch_for(spark: SparkSession, name: str, sample: Sequence[Any] = ()) -> None:
+    """State that the function registered under a name now is a metric: indexes of its distances then serve any literal.
+
+    A metric gives NULL for NULL, 0 for equals, the same in either order, and never more than the way round by a third
+    value (up to a relative error of 1e-9, or 1e-4 where it returns floats).  That cannot be proved here, and a function
+    that is none loses rows; it is checked for the values of a sample.
+
+    Parameters
+    ----------
+    spark
+        The session; it computes the distance of a query's literal from an index's origins while the query is planned.
+    name
+        The registered name.
+    sample
+        A few values of the column (text, numbers or lists of numbers) on which to check that it is a metric.
+
+    Raises
+    ------
+    IndexingError
+        When no function is registered under that name.
+    SettingError
+        When it is not a metric on the sample.
+
+    Examples
+    --------
+    >>> skipstone.distances.vouch_for(spark, "jaro_metric", ["skip", "stone", "skipstone"])  # doctest: +SKIP
+    """
+    identity = raw_identity(spark, name)
+    if identity is None:
+        msg = f"no function is registered as {name!r}: register it first, then vouch for it"
+        raise IndexingError(msg)
+    _check_metric(spark, name, list(sample)[:_MOST_SAMPLED])
+    computed = lru_cache(maxsize=256)(lambda calls: _computed(spark, calls))
+
+    def compute(calls: Sequence[str]) -> Sequence[float | None] | None:
+        """Compute, unless another function has the name by now; ask before and after."""
+        if raw_identity(spark, name) != identity:
+            return None
+        found = computed(tuple(calls))
+        return found if raw_identity(spark, name) == identity else None
+
+    vouched[name.lower()] = Vouched(identity, compute)
+
+
+def _computed(spark: SparkSession, calls: Sequence[str]) -> tuple[float | None, ...]:
+    """Let Spark compute SQL expressions."""
+    row = spark.sql(f"SELECT {', '.join(f'{call} AS c{place}' for place, call in enumerate(calls))}").first()
+    return tuple(row or ())
+
+
+def _check_metric(spark: SparkSession, name: str, sample: Sequence[Any]) -> None:
+    """Hold a function against the axioms of a metric, for every pair and triple of a sample."""
+    if not sample:
+        return
+    spelled = [sql_literal(tuple(v) if isinstance(v, list) else v, _type_of(v)) for v in sample]
+    found = _computed(spark, [f"CAST({name}({one}, {other}) AS DOUBLE)" for one in spelled for other in spelled])
+    size = len(sample)
+    for i in range(size):
+        for j in range(size):
+            here, back = found[i * size + j], found[j * size + i]
+            if here is None or back is None or not here >= 0 or not math.isfinite(here):
+                _refuse(name, f"the distance of {sample[i]!r} and {sample[j]!r} is {here}")
+            elif here > back + _SLACK * here:
+                _refuse(name, f"the distance of {sample[i]!r} and {sample[j]!r} is {here}, but {back} the other way")
+            elif (here > 0) is (sample[i] == sample[j]):
+                _refuse(name, f"the distance of {sample[i]!r} and {sample[j]!r} is {here}")
+    for i in range(size):
+        for j in range(size):
+            for k in range(size):
+                direct, first, second = (found[a * size + b] or 0.0 for a, b in ((i, j), (i, k), (k, j)))
+                if direct > (first + second) * (1 + _SLACK):
+                    _refuse(name, f"from {sample[i]!r} to {sample[j]!r} it is {direct}, but less by {sample[k]!r}")
+
+
+def _refuse(name: str, why: str) -> None:
+    """Say why a function is not a metric."""
+    msg = f"{name} is not a metric: {why}"
+    raise SettingError(msg)
+
+
+def _type_of(value: Any) -> str:
+    """Give the Spark type of a value of a sample."""
+    match value:
+        case str():
+            return "string"
+        case int():
+            return "int"
+        case list() | tuple():
+            return "array<double>"
+    return "double"
