@@ -17,6 +17,7 @@ from skipstone.expressions.tree import (
     Column,
     Comparison,
     Contains,
+    Element,
     EndsWith,
     EqualNullSafe,
     EqualTo,
@@ -98,7 +99,7 @@ def push_not(vertex: Not) -> Expression | None:
             return IsNull(value)
         case Literal(value):
             return ALWAYS if value is False else NEVER
-        case Column() as column:
+        case Column() | Element() as column:
             return EqualTo(column, NEVER)
     return None
 
@@ -161,14 +162,14 @@ def compare_with_truth(vertex: Comparison) -> Expression | None:
     match vertex:
         case Comparison(left, Literal(bool(value), "boolean")):
             wanted = value if isinstance(vertex, EqualTo) else not value
-            if isinstance(left, Column):
+            if isinstance(left, Column | Element):
                 return None if isinstance(vertex, EqualTo) else EqualTo(left, ALWAYS if wanted else NEVER)
             if isinstance(left, (*_PREDICATES, Call, Cast)) and _type_of(left) == "boolean":
                 return left if wanted else Not(left)
     return None
 
 
-def boolean_column(vertex: Column) -> Expression | None:
+def boolean_column(vertex: Column | Element) -> Expression | None:
     """Write a column that stands as a predicate as a comparison."""
     return EqualTo(vertex, ALWAYS)
 
@@ -258,6 +259,7 @@ RULES: Mapping[type[Expression], tuple[Rule, ...]] = {
     EndsWith: (null_matches_nothing, only_plain_strings_match),
     Contains: (null_matches_nothing, only_plain_strings_match),
     Column: (boolean_column,),
+    Element: (boolean_column,),
     Literal: (constant,),
 }
 """The rules by the class of the vertex they apply to, in the order in which they are tried."""
@@ -301,7 +303,7 @@ def opaque(vertex: Expression) -> Call:
 
 def _type_of(vertex: Expression) -> str:
     """Give the Spark type of a vertex, empty when it was not given."""
-    if isinstance(vertex, Column | Literal | Cast | Call):
+    if isinstance(vertex, Column | Element | Literal | Cast | Call):
         return vertex.type
     return "boolean" if isinstance(vertex, _PREDICATES) else ""
 

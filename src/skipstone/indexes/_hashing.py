@@ -11,7 +11,7 @@ from skipstone.indexes._values import quoted
 if TYPE_CHECKING:
     from decimal import Decimal
 
-__all__ = ["hash_expression", "spark_hash", "unscaled"]
+__all__ = ["element_hash_expression", "hash_expression", "spark_hash", "unscaled"]
 
 _SEED = 42  # Spark's default
 _INTS = ("boolean", "tinyint", "smallint", "int", "date")
@@ -25,6 +25,11 @@ def hash_expression(column: str) -> str:
     """Give the SQL that hashes a column: NULL for NULL, one hash for all NaN and one for both zeros."""
     name = quoted(column)
     return f"CASE WHEN {name} IS NOT NULL THEN xxhash64({name}) END"
+
+
+def element_hash_expression(array: str) -> str:
+    """Give the SQL that hashes each element of an array: NULL for a NULL element, and for a NULL array."""
+    return f"transform({array}, element -> CASE WHEN element IS NOT NULL THEN xxhash64(element) END)"
 
 
 def spark_hash(value: Any, type_: str) -> int | None:

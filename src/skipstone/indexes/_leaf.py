@@ -8,6 +8,9 @@ only if the predicate is TRUE; hence an object might match exactly if
 * it has an *ordinary* value, neither NULL nor NaN, that passes the ``test``.
 
 An index answers the third question only.  Nothing is said by absent counts: null carries through.
+
+Of *some element* of an array or a map the same holds with "element" for "row".  Elements are more or fewer than rows,
+so their counts have names of their own, and the number of rows has no part in the answer.
 """
 
 from __future__ import annotations
@@ -22,7 +25,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipstone.expressions import tree
-from skipstone.expressions.tree import Column, Expression, Literal, Not
+from skipstone.expressions.elements import ELEMENTS
+from skipstone.expressions.tree import Column, Element, Expression, Literal, Not
+from skipstone.indexes._elements import NAN_ELEMENTS, NULL_ELEMENTS, is_taken_apart
 from skipstone.indexes._like import LikeTokens, parse_like
 from skipstone.indexes._values import FLOATING, unknown
 from skipstone.querying.clause import Clause
@@ -31,7 +36,18 @@ if TYPE_CHECKING:
     from skipstone.indexing.index import Index
     from skipstone.querying.clause import Metadata
 
-__all__ = ["Affix", "Among", "Compare", "CountClause", "Leaf", "Pattern", "Test", "has_ordinary", "read_leaf"]
+__all__ = [
+    "Affix",
+    "Among",
+    "Compare",
+    "CountClause",
+    "Leaf",
+    "Pattern",
+    "Test",
+    "describes",
+    "has_ordinary",
+    "read_leaf",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +102,24 @@ class Leaf:
     def is_on(self, column: str) -> bool:
         """Say whether the subject is this column itself and not a function of it."""
         return isinstance(self.subject, Column) and self.subject.name == column
+
+    @property
+    def of_elements(self) -> bool:
+        """Whether the predicate is about some element and not about the row's value."""
+        return isinstance(self.subject, Element)
+
+
+def describes(column: str, of: str | None, subject: Expression) -> bool:
+    """Say whether values that were collected of a column (``of`` it, see ``ValueListIndex``) are the subject's.
+
+    A column of arrays or maps was taken apart, so what was collected says nothing of the arrays and maps themselves.
+    """
+    match subject:
+        case Column(name, type_):
+            return name == column and of is None and not is_taken_apart(type_)
+        case Element(Column(name), part):
+            return name == column and part == (of or ELEMENTS)
+    return False
 
 
 def read_leaf(node: Expression) -> Leaf | None:
@@ -229,6 +263,16 @@ def has_ordinary(metadata: Metadata, index: Index, *, floating: bool) -> pa.Bool
     return pc.and_kleene(some, pc.less(others, metadata.row_count))
 
 
+def has_null_element(metadata: Metadata, index: Index) -> pa.BooleanArray:
+    """Say whether some element in an object is NULL."""
+    return pc.greater(metadata.field(index, NULL_ELEMENTS), 0)
+
+
+def has_nan_element(metadata: Metadata, index: Index) -> pa.BooleanArray:
+    """Say whether some element in an object is NaN."""
+    return pc.greater(metadata.field(index, NAN_ELEMENTS), 0)
+
+
 @dataclass(frozen=True, slots=True)
 class CountClause(Clause):
     """Answers a leaf predicate from counts; the base of the clauses that also look at ordinary values.
@@ -245,14 +289,14 @@ class CountClause(Clause):
         if leaf is None:
             return unknown(len(metadata))
         ways: list[pa.BooleanArray] = []
-        if leaf.test == EVERYTHING:
+        if leaf.test == EVERYTHING and not leaf.of_elements:
             ways.append(has_ordinary(metadata, self.index, floating=leaf.floating))
         elif leaf.test != NOTHING:
             ways.append(self.ordinary_might_match(metadata, leaf))
         if leaf.on_null:
-            ways.append(has_null(metadata, self.index))
+            ways.append((has_null_element if leaf.of_elements else has_null)(metadata, self.index))
         if leaf.on_nan:
-            ways.append(has_nan(metadata, self.index))
+            ways.append((has_nan_element if leaf.of_elements else has_nan)(metadata, self.index))
         return reduce(pc.or_kleene, ways) if ways else pa.repeat(pa.scalar(False), len(metadata))
 
     @property
@@ -262,14 +306,14 @@ class CountClause(Clause):
         if leaf is None:
             return ()
         names: list[str] = []
-        if leaf.test == EVERYTHING:
+        if leaf.test == EVERYTHING and not leaf.of_elements:
             names += _count_names(leaf)
         elif leaf.test != NOTHING:
             names += self.ordinary_requires(leaf)
         if leaf.on_null:
-            names.append("null_count")
+            names.append(NULL_ELEMENTS if leaf.of_elements else "null_count")
         if leaf.on_nan:
-            names += ["null_count", "nan_count"]
+            names += [NAN_ELEMENTS] if leaf.of_elements else ["null_count", "nan_count"]
         return tuple((self.index, name) for name in dict.fromkeys(names))
 
     def ordinary_might_match(self, metadata: Metadata, leaf: Leaf) -> pa.BooleanArray:  # noqa: ARG002  (for subclasses)

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from skipstone.errors import SettingError
-from skipstone.expressions.tree import Column, EqualNullSafe, EqualTo, In, IsNotNull, IsNull, Literal, Not
-from skipstone.indexes._hashing import hash_expression, spark_hash
-from skipstone.indexes._leaf import CountClause
-from skipstone.indexes._values import Distinct, is_atomic, unknown
+from skipstone.expressions.tree import Column, Element, EqualNullSafe, EqualTo, In, IsNotNull, IsNull, Literal, Not
+from skipstone.indexes._elements import (
+    NULL_ELEMENTS,
+    check_of,
+    check_part,
+    elements_of,
+    hash_input,
+    is_lists,
+    takes_part,
+)
+from skipstone.indexes._hashing import spark_hash
+from skipstone.indexes._leaf import CountClause, describes
+from skipstone.indexes._values import Distinct, unknown
 from skipstone.indexing.index import Index
 from skipstone.indexing.metadata_type import MetadataType
 from skipstone.querying.clause import Clause
@@ -25,6 +36,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from skipstone.expressions.tree import Expression
+    from skipstone.indexes._leaf import Leaf
     from skipstone.indexes.hybrid import HybridIndex
     from skipstone.indexing.objects import DataObject
     from skipstone.querying.clause import Metadata
@@ -131,16 +143,23 @@ class BloomFilterMetadata(MetadataType):
     hashes: Distinct
     null_count: int
     fpp: float
+    elements: bool = False
 
     @classmethod
-    def fields(cls, inputs: tuple[pa.DataType, ...]) -> Mapping[str, pa.DataType]:  # noqa: ARG003  (part of the contract)
-        return {"bits": pa.binary(), "hashes": pa.int32(), "null_count": pa.int64()}
+    def fields(cls, inputs: tuple[pa.DataType, ...]) -> Mapping[str, pa.DataType]:
+        return {"bits": pa.binary(), "hashes": pa.int32(), _nulls(elements=is_lists(inputs[0])): pa.int64()}
 
     def merge(self, other: Self) -> Self:
-        return type(self)(self.hashes.merge(other.hashes), self.null_count + other.null_count, self.fpp)
+        hashes, nulls = self.hashes.merge(other.hashes), self.null_count + other.null_count
+        return type(self)(hashes, nulls, self.fpp, self.elements or other.elements)
 
     def finish(self, data_object: DataObject) -> Mapping[str, Any]:  # noqa: ARG002  (part of the contract)
-        return {**make_filter(self.hashes.array, self.fpp), "null_count": self.null_count}
+        return {**make_filter(self.hashes.array, self.fpp), _nulls(elements=self.elements): self.null_count}
+
+
+def _nulls(*, elements: bool) -> str:
+    """Name the field with the number of NULLs."""
+    return NULL_ELEMENTS if elements else "null_count"
 
 
 @dataclass(frozen=True)
@@ -152,9 +171,11 @@ class BloomFilterIndex(Index):
     Parameters
     ----------
     column
-        The column.
+        The column; of an array column the elements go into the filter.
     fpp
         The false-positive probability: how often an object without the value is read all the same.
+    of
+        For a map column, and only for that: which part of it, ``"keys"`` or ``"values"``.
 
     Examples
     --------
@@ -166,9 +187,11 @@ class BloomFilterIndex(Index):
 
     column: str
     fpp: float = field(default=0.01, kw_only=True)
+    of: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         check_fpp(self.fpp)
+        check_of(self.of)
         super().__post_init__()
 
     @property
@@ -176,15 +199,20 @@ class BloomFilterIndex(Index):
         return ()
 
     def supports(self, types: tuple[str, ...]) -> bool:
-        return is_atomic(types)
+        return takes_part(types, self.of)
 
-    def inputs(self, types: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG002  (part of the contract)
-        return (hash_expression(self.column),)
+    def check_types(self, types: tuple[str, ...]) -> None:
+        check_part(self, types, self.of)
+        super().check_types(types)
+
+    def inputs(self, types: tuple[str, ...]) -> tuple[str, ...]:
+        return (hash_input(self.column, types[0], self.of),)
 
     def collect_metadata(self, rows: pa.RecordBatch) -> BloomFilterMetadata:
-        hashes = rows.column(0)
+        column = rows.column(0)
+        hashes = elements_of(column)
         once = hashes.unique().drop_null()
-        return BloomFilterMetadata(Distinct((once,), len(once)), hashes.null_count, self.fpp)
+        return BloomFilterMetadata(Distinct((once,), len(once)), hashes.null_count, self.fpp, is_lists(column.type))
 
     def filters(self) -> tuple[Filter, ...]:
         return (BloomFilterFilter(self),)
@@ -215,6 +243,18 @@ class BloomFilterClause(Clause):
 
 
 @dataclass(frozen=True, slots=True)
+class SomeHashClause(CountClause):
+    """The object has something that is not NULL; of elements, which no number of rows counts, its filter tells."""
+
+    def ordinary_might_match(self, metadata: Metadata, leaf: Leaf) -> pa.BooleanArray:  # noqa: ARG002  (as inherited)
+        """Look whether a value sets any bits."""
+        return pc.greater(metadata.field(self.index, "hashes"), 0)
+
+    def ordinary_requires(self, leaf: Leaf) -> tuple[str, ...]:  # noqa: ARG002  (as inherited)
+        return ("hashes",)
+
+
+@dataclass(frozen=True, slots=True)
 class BloomFilterFilter(Filter):
     """Labels equality on the column with ``BloomFilterClause``; also serves the Bloom form of a hybrid index.
 
@@ -231,6 +271,10 @@ class BloomFilterFilter(Filter):
     ``c IS NOT NULL``, ``NOT c <=> NULL``   ``null_count < row_count``
     ======================================= ==================================================================
 
+    Of *some element* of an array or a map (``tree.Element``) the same holds of the elements' hashes, with
+    ``null_elements`` for ``null_count``, and ``IS NOT NULL`` when there is any hash at all: the number of rows does not
+    say how many elements there are.
+
     ``<>``, NOT IN and orders are not served: that a value is there says nothing of which others are.
     """
 
@@ -238,28 +282,34 @@ class BloomFilterFilter(Filter):
 
     def label_node(self, node: Expression) -> Clause | None:
         match node:
-            case IsNull(Column(self.index.column)) | EqualNullSafe(Column(self.index.column), Literal(None)):
-                return CountClause(self.index, IsNull(Column(self.index.column)))
-            case IsNotNull(Column(self.index.column)) | Not(EqualNullSafe(Column(self.index.column), Literal(None))):
-                # The column goes without its type here: NaN is a value like any other.
-                return CountClause(self.index, IsNotNull(Column(self.index.column)))
-            case EqualTo(Column(self.index.column, type_), option) | EqualNullSafe(
-                Column(self.index.column, type_), option
-            ):
-                return self._lookup(node, type_, (option,))
-            case In(Column(self.index.column, type_), options):
-                return self._lookup(node, type_, options)
+            case IsNull(subject) | EqualNullSafe(subject, Literal(None)) if self._describes(subject):
+                return CountClause(self.index, IsNull(_untyped(subject)))
+            case IsNotNull(subject) | Not(EqualNullSafe(subject, Literal(None))) if self._describes(subject):
+                return SomeHashClause(self.index, IsNotNull(_untyped(subject)))
+            case EqualTo(subject, option) | EqualNullSafe(subject, option) if self._describes(subject):
+                return self._lookup(node, subject, (option,))
+            case In(subject, options) if self._describes(subject):
+                return self._lookup(node, subject, options)
             case _:
                 return None
 
-    def _lookup(self, node: Expression, type_: str, options: tuple[Expression, ...]) -> Clause | None:
+    def _describes(self, subject: Expression) -> bool:
+        """Say whether the filter's hashes are those of the subject's values."""
+        return describes(self.index.column, self.index.of, subject)
+
+    def _lookup(self, node: Expression, subject: Expression, options: tuple[Expression, ...]) -> Clause | None:
         """Hash the options as Spark hashes the column; no clause when one of them cannot be."""
         hashes = []
         for option in options:
-            if not isinstance(option, Literal) or option.value is None:
+            if not isinstance(option, Literal) or option.value is None or not isinstance(subject, Column | Element):
                 return None
-            hashed = spark_hash(option.value, type_)
+            hashed = spark_hash(option.value, subject.type)
             if hashed is None:
                 return None
             hashes.append(hashed)
         return BloomFilterClause(self.index, tuple(hashes), str(node))
+
+
+def _untyped(subject: Expression) -> Expression:
+    """Leave the type out where values are counted: NaN is a value like any other here."""
+    return dataclasses.replace(subject, type="")  # type: ignore[type-var]

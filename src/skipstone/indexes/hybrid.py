@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipstone.errors import SettingError
-from skipstone.indexes._hashing import hash_expression
-from skipstone.indexes._values import Distinct, is_atomic, is_binary_like
+from skipstone.indexes._elements import check_of, check_part, elements_of, hash_input, part_input, takes_part
+from skipstone.indexes._values import Distinct, is_binary_like
 from skipstone.indexes.bloom_filter import BloomFilterFilter, BloomFilterMetadata, check_fpp, make_filter
 from skipstone.indexes.value_list import ValueListFilter, ValueListMetadata
 from skipstone.indexing.index import Index
@@ -84,13 +84,15 @@ class HybridIndex(Index):
     Parameters
     ----------
     column
-        The column.
+        The column; of an array column the elements.
     threshold
         The most values that are listed, or ``"auto"``: whichever form makes the fewest bytes to scan for this object.
     fpp
         The false-positive probability of the Bloom filters.
     scanning_factor
         For ``"auto"``: the share of the objects that a query is expected to read with value lists.
+    of
+        For a map column, and only for that: which part of it, ``"keys"`` or ``"values"``.
 
     Examples
     --------
@@ -104,9 +106,11 @@ class HybridIndex(Index):
     threshold: int | str = field(default=10_000, kw_only=True)
     fpp: float = field(default=0.01, kw_only=True)
     scanning_factor: float = field(default=0.01, kw_only=True)
+    of: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         check_fpp(self.fpp)
+        check_of(self.of)
         whole = isinstance(self.threshold, int) and not isinstance(self.threshold, bool)
         if self.threshold != AUTO and not (whole and int(self.threshold) > 0):
             msg = f'threshold={self.threshold!r} is not a number of values: give a positive whole number or "auto"'
@@ -135,14 +139,18 @@ class HybridIndex(Index):
         return ()
 
     def supports(self, types: tuple[str, ...]) -> bool:
-        return is_atomic(types)
+        return takes_part(types, self.of)
+
+    def check_types(self, types: tuple[str, ...]) -> None:
+        check_part(self, types, self.of)
+        super().check_types(types)
 
     def inputs(self, types: tuple[str, ...]) -> tuple[str, ...]:
-        return (*super().inputs(types), hash_expression(self.column))
+        return (part_input(self.column, self.of), hash_input(self.column, types[0], self.of))
 
     def collect_metadata(self, rows: pa.RecordBatch) -> HybridMetadata:
         column, hashes = rows.columns
-        once = hashes.unique().drop_null()
+        once = elements_of(hashes).unique().drop_null()
         counts = ValueListMetadata.counts_of(column)
         listed = counts if len(once) > self.limit + counts.floating else ValueListMetadata.of(column)
         return HybridMetadata(listed, Distinct((once,), len(once)), self)

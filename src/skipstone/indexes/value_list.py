@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,9 +12,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skipstone.indexes._leaf import Affix, Among, Compare, CountClause, Leaf, Pattern, has_nan, has_null, read_leaf
+from skipstone.indexes._elements import (
+    NAN_ELEMENTS,
+    NULL_ELEMENTS,
+    check_of,
+    check_part,
+    elements_of,
+    is_lists,
+    part_input,
+    takes_part,
+)
+from skipstone.indexes._leaf import (
+    Affix,
+    Among,
+    Compare,
+    CountClause,
+    Leaf,
+    Pattern,
+    describes,
+    has_nan,
+    has_null,
+    read_leaf,
+)
 from skipstone.indexes._like import to_regex
-from skipstone.indexes._values import Distinct, exact_array, exact_scalar, is_atomic, unknown
+from skipstone.indexes._values import Distinct, exact_array, exact_scalar, unknown
 from skipstone.indexing.index import Index
 from skipstone.indexing.metadata_type import MetadataType
 from skipstone.querying.clause import Clause
@@ -38,7 +59,8 @@ MAX_BYTES = 1 << 30
 class ValueListMetadata(MetadataType):
     """The distinct ordinary values (neither NULL nor NaN) of some rows, and how many are not ordinary.
 
-    ``values`` is ``None`` when unknown: text that is not valid UTF-8 is not listed, since readers disagree on it.
+    Of a column of arrays, ``elements``: those of their elements.  ``values`` is ``None`` when unknown: text that is not
+    valid UTF-8 is not listed, since readers disagree on it.
 
     Examples
     --------
@@ -50,6 +72,7 @@ class ValueListMetadata(MetadataType):
     null_count: int
     nan_count: int = 0
     floating: bool = False
+    elements: bool = False
 
     @classmethod
     def of(cls, values: pa.Array | pa.ChunkedArray | Sequence[Any]) -> Self:
@@ -57,25 +80,28 @@ class ValueListMetadata(MetadataType):
         column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        once = column.unique().drop_null()
-        if pa.types.is_floating(column.type):
+        counts = cls.counts_of(column)
+        once = elements_of(column).unique().drop_null()
+        if counts.floating:
             once = pc.add(once.filter(pc.invert(pc.is_nan(once))), pa.scalar(0.0, once.type)).unique()  # -0.0 is 0.0
         found = Distinct((once,), len(once)) if _is_valid(once) else None
-        return dataclasses.replace(cls.counts_of(column), values=found)
+        return dataclasses.replace(counts, values=found)
 
     @classmethod
     def counts_of(cls, column: pa.Array | pa.ChunkedArray) -> Self:
         """Collect the counts alone; the values stay unknown."""
+        elements, column = is_lists(column.type), elements_of(column)
         floating = pa.types.is_floating(column.type)
         nans = pc.sum(pc.is_nan(column)).as_py() or 0 if floating else 0
-        return cls(None, column.null_count, nans, floating)
+        return cls(None, column.null_count, nans, floating, elements)
 
     @classmethod
     def fields(cls, inputs: tuple[pa.DataType, ...]) -> Mapping[str, pa.DataType]:
-        counts = {"null_count": pa.int64()}
-        if pa.types.is_floating(inputs[0]):
-            counts["nan_count"] = pa.int64()
-        return {"values": pa.list_(_short(inputs[0])), **counts}
+        elements = is_lists(inputs[0])
+        kind = inputs[0].value_type if elements else inputs[0]
+        nulls, nans = _count_names(elements=elements)
+        counts = {nulls: pa.int64(), nans: pa.int64()} if pa.types.is_floating(kind) else {nulls: pa.int64()}
+        return {"values": pa.list_(_short(kind)), **counts}
 
     def merge(self, other: Self) -> Self:
         values = None if self.values is None or other.values is None else self.values.merge(other.values)
@@ -86,15 +112,22 @@ class ValueListMetadata(MetadataType):
             self.null_count + other.null_count,
             self.nan_count + other.nan_count,
             self.floating or other.floating,
+            self.elements or other.elements,
         )
 
     def finish(self, data_object: DataObject) -> Mapping[str, Any]:  # noqa: ARG002  (part of the contract)
         values = self.values.array if self.values is not None else None
+        nulls, nans = _count_names(elements=self.elements)
         stored = {
             "values": None if values is None else values.cast(_short(values.type)),
-            "null_count": self.null_count,
+            nulls: self.null_count,
         }
-        return {**stored, "nan_count": self.nan_count} if self.floating else stored
+        return {**stored, nans: self.nan_count} if self.floating else stored
+
+
+def _count_names(*, elements: bool) -> tuple[str, str]:
+    """Name the fields with the numbers of NULL and of NaN."""
+    return (NULL_ELEMENTS, NAN_ELEMENTS) if elements else ("null_count", "nan_count")
 
 
 def _short(type_: pa.DataType) -> pa.DataType:
@@ -117,22 +150,43 @@ def _is_valid(values: pa.Array) -> bool:
 class ValueListIndex(Index):
     """The distinct values of a column in each object, with counts of NULL and NaN.
 
+    Parameters
+    ----------
+    column
+        The column; of an array column the elements are listed.
+    of
+        For a map column, and only for that: which part of it is listed, ``"keys"`` or ``"values"``.
+
     Examples
     --------
     >>> ValueListIndex("db_name").name
     'valuelist(db_name)'
+    >>> ValueListIndex("attributes", of="keys").name
+    "valuelist(attributes, of='keys')"
     """
 
     metadata_type = ValueListMetadata
 
     column: str
+    of: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_of(self.of)
+        super().__post_init__()
 
     @property
     def functions(self) -> tuple[str, ...]:
         return ()
 
     def supports(self, types: tuple[str, ...]) -> bool:
-        return is_atomic(types)
+        return takes_part(types, self.of)
+
+    def check_types(self, types: tuple[str, ...]) -> None:
+        check_part(self, types, self.of)
+        super().check_types(types)
+
+    def inputs(self, types: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG002  (part of the contract)
+        return (part_input(self.column, self.of),)
 
     def collect_metadata(self, rows: pa.RecordBatch) -> ValueListMetadata:
         return ValueListMetadata.of(rows.column(0))
@@ -263,10 +317,18 @@ class ValueListFilter(Filter):
     ``IS NULL``, ``IS NOT NULL``                  ``null_count > 0``; there is an ordinary value or NaN
     ``isnan``, ``NOT isnan``                      NaN; there is an ordinary value or a NULL, of which ``isnan`` is FALSE
     ============================================= ======================================================================
+
+    Of an array's elements, and of a map's keys or values, the list has every ordinary one in the object's rows, and
+    ``null_elements`` and ``nan_elements`` count the others.  So the same holds of *some element* (``tree.Element``),
+    with one difference: that there is an ordinary element is seen in the list and never in counts, since the rows do
+    not say how many elements there are.  NULL arrays have none.  Of the arrays themselves (``tags IS NULL``) nothing is
+    known.
     """
 
     index: Index
 
     def label_node(self, node: Expression) -> Clause | None:
         leaf = read_leaf(node)
-        return ValueListMatchClause(self.index, node) if leaf is not None and leaf.is_on(*self.index.columns) else None
+        if leaf is None or not describes(*self.index.columns, getattr(self.index, "of", None), leaf.subject):
+            return None
+        return ValueListMatchClause(self.index, node)
