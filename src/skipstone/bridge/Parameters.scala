@@ -2,10 +2,12 @@ package org.apache.spark.sql.skipstone
 
 import java.nio.charset.StandardCharsets.UTF_8
 
+import scala.util.Try
+
 import org.apache.spark.SPARK_VERSION
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.{DataType, Decimal}
+import org.apache.spark.sql.types.{DataType, Decimal, Metadata}
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
@@ -18,13 +20,16 @@ private[skipstone] object Parameters {
   val Unknown = "?"
 
   // Settings of these names decide how a query is run, where it reads and what it shows; a session's
-  // time zone stands in the expressions that depend on it. Every other setting counts.
+  // time zone stands in the expressions that depend on it. Every other setting that is not at its
+  // default counts.
   private val Harmless = Seq(
-    "adaptive.", "artifact.", "autoBroadcastJoinThreshold", "broadcastTimeout", "cache.", "catalog.", "catalogImplementation",
+    "adaptive.", "ansi.enabled", "artifact.", "autoBroadcastJoinThreshold", "broadcastTimeout", "cache.", "catalog.", "catalogImplementation",
     "cbo.", "codegen.", "constraintPropagation.", "debug.", "execution.arrow.", "extensions", "files.", "hive.",
     "inMemoryColumnarStorage.", "join.", "maxPlanStringLength", "optimizer.", "orc.", "parquet.", "queryExecutionListeners",
     "redaction.", "repl.", "session.timeZone", "shuffle.", "sources.", "statistics.", "streaming.", "thriftServer.", "ui.",
     "warehouse.").map("spark.sql." + _)
+
+  private val defaults = new SQLConf
 
   def digest(e: Expression): String = {
     val text = new StringBuilder(environment(e))
@@ -36,7 +41,7 @@ private[skipstone] object Parameters {
     val conf = SQLConf.get
     val settings = conf.getAllConfs.toSeq.sorted.filter { case (name, _) =>
       name.startsWith("spark.sql.") && !Harmless.exists(name.startsWith)
-    }
+    }.filterNot { case (name, value) => Try(defaults.getConfString(name)).toOption.contains(value) }
     s"$SPARK_VERSION ${conf.ansiEnabled} ${settings.mkString(" ")} ${e.productArity} "
   }
 
@@ -53,6 +58,7 @@ private[skipstone] object Parameters {
     case n: Enumeration#Value => append(text, "value", s"${n.getClass.getName} ${n.id} $n")
     case n: java.lang.Enum[_] => append(text, n.getDeclaringClass.getName, n.name)
     case c: Class[_] => append(text, "class", c.getName)
+    case m: Metadata => append(text, "metadata", m.json)
     case m: Map[_, _] => all("map", m.toSeq.map { case (k, v) => (String.valueOf(k), v) }.sortBy(_._1), e, text)
     case s: Seq[_] => all("seq", s, e, text)
     case p: Product => all(p.getClass.getName, p.productIterator.toSeq, e, text)

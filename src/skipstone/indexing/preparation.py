@@ -81,4 +81,5 @@ class Preparation:
 def _said(error: BaseException) -> str:
     """Give the first line of what an error says, Java's own where it is one of Java's."""
     java: Any = getattr(error, "java_exception", None)
-    return (str(error) if java is None else str(java.getMessage())).splitlines()[0]
+    said = str(error) if java is None else str(java.getMessage())
+    return (said.strip().splitlines() or [type(error).__name__])[0]
