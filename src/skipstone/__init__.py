@@ -11,16 +11,29 @@ __all__ = [
     "BloomFilterIndex",
     "Clause",
     "Dataset",
+    "FeatureIndex",
     "Filter",
+    "FormattedIndex",
+    "GapListIndex",
+    "GeoBoxIndex",
     "HybridIndex",
+    "Implication",
     "Index",
     "MetadataType",
+    "MetricDistanceIndex",
     "MinMaxIndex",
+    "PrefixIndex",
     "SkipstoneError",
+    "SuffixIndex",
     "ValueListIndex",
+    "agents",
     "configure",
+    "distances",
+    "geo",
     "last_query",
     "skipping_stats",
+    "state_version",
+    "udf_filter",
 ]
 
 # Names are imported when they are first used: executors, which unpack index states, have no need of the session side.
@@ -28,40 +41,65 @@ _HOMES = {
     "BloomFilterIndex": "skipstone.indexes.bloom_filter",
     "Clause": "skipstone.querying.clause",
     "Dataset": "skipstone.dataset",
+    "FeatureIndex": "skipstone.indexes.feature",
     "Filter": "skipstone.querying.filter",
+    "FormattedIndex": "skipstone.indexes.formatted",
+    "GapListIndex": "skipstone.indexes.gap_list",
+    "GeoBoxIndex": "skipstone.indexes.geo_box",
     "HybridIndex": "skipstone.indexes.hybrid",
+    "Implication": "skipstone.querying.implication",
     "Index": "skipstone.indexing.index",
     "MetadataType": "skipstone.indexing.metadata_type",
+    "MetricDistanceIndex": "skipstone.indexes.metric_distance",
     "MinMaxIndex": "skipstone.indexes.minmax",
+    "PrefixIndex": "skipstone.indexes.prefix",
     "SkipstoneError": "skipstone.errors",
+    "SuffixIndex": "skipstone.indexes.suffix",
     "ValueListIndex": "skipstone.indexes.value_list",
     "configure": "skipstone.session",
     "last_query": "skipstone.reporting.stats",
     "skipping_stats": "skipstone.reporting.stats",
+    "state_version": "skipstone.functions",
+    "udf_filter": "skipstone.udf_filters",
 }
+_MODULES = ("agents", "distances", "geo")
 
 if TYPE_CHECKING:
+    from skipstone import agents, distances, geo
     from skipstone.dataset import Dataset
     from skipstone.errors import SkipstoneError
+    from skipstone.functions import state_version
     from skipstone.indexes.bloom_filter import BloomFilterIndex
+    from skipstone.indexes.feature import FeatureIndex
+    from skipstone.indexes.formatted import FormattedIndex
+    from skipstone.indexes.gap_list import GapListIndex
+    from skipstone.indexes.geo_box import GeoBoxIndex
     from skipstone.indexes.hybrid import HybridIndex
+    from skipstone.indexes.metric_distance import MetricDistanceIndex
     from skipstone.indexes.minmax import MinMaxIndex
+    from skipstone.indexes.prefix import PrefixIndex
+    from skipstone.indexes.suffix import SuffixIndex
     from skipstone.indexes.value_list import ValueListIndex
     from skipstone.indexing.index import Index
     from skipstone.indexing.metadata_type import MetadataType
     from skipstone.querying.clause import Clause
     from skipstone.querying.filter import Filter
+    from skipstone.querying.implication import Implication
     from skipstone.reporting.stats import last_query, skipping_stats
     from skipstone.session import configure
+    from skipstone.udf_filters import udf_filter
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         value = getattr(import_module(_HOMES[name]), name)
-        globals()[name] = value
-        return value
-    msg = f"module 'skipstone' has no attribute {name!r}"
-    raise AttributeError(msg)
+    elif name in _MODULES:
+        value = import_module(f"skipstone.{name}")
+    else:
+        msg = f"module 'skipstone' has no attribute {name!r}"
+        raise AttributeError(msg)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

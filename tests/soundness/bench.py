@@ -213,8 +213,11 @@ CONF = {"spark.sql.ansi.enabled": "false"}
 RAW = Spec(0, excluded_rules=RAW_RULES).conf
 
 
+BENCH_TYPES = ("minmax", "valuelist", "bloomfilter", "hybrid")
+
+
 def indexes() -> list[Any]:
-    """Every type of index on every column, hybrids in both forms."""
+    """Those types of index on every column, hybrids in both forms."""
     makers = (MinMaxIndex, ValueListIndex, BloomFilterIndex, lambda c: HybridIndex(c, threshold=2))
     return [make(name) for make in makers for name in _KINDS]
 

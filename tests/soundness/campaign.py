@@ -16,9 +16,18 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 import skipstone
-from skipstone import BloomFilterIndex, Dataset, HybridIndex, MinMaxIndex, ValueListIndex
+from skipstone import (
+    BloomFilterIndex,
+    Dataset,
+    GapListIndex,
+    HybridIndex,
+    MinMaxIndex,
+    PrefixIndex,
+    SuffixIndex,
+    ValueListIndex,
+)
 from tests.soundness.datasets import make_dataset
-from tests.soundness.planning import Capture, Seen, blurred, skipped_names, with_only
+from tests.soundness.planning import TEXT_TYPES, Capture, Seen, blurred, skipped_names, with_only
 from tests.soundness.predicates import Generator, Node
 from tests.support import conf, skipping_off
 
@@ -101,8 +110,16 @@ class Campaign:
             "valuelist": ValueListIndex,
             "bloomfilter": lambda c: BloomFilterIndex(c, fpp=self.spec.fpp),
             "hybrid": lambda c: HybridIndex(c, threshold=self.spec.threshold),
+            "gaplist": lambda c: GapListIndex(c, gaps=self.spec.gaps),
+            "prefix": lambda c: PrefixIndex(c, length=self.spec.length),
+            "suffix": lambda c: SuffixIndex(c, length=self.spec.length),
         }
-        wanted = [makers[type_](column) for type_ in self.spec.types for column in ("*", *nested)]
+        wanted = [
+            makers[type_](column)
+            for type_ in self.spec.types
+            if type_ not in TEXT_TYPES or "string" in {c.kind.family for c in self.made.columns if len(c.path) == 1}
+            for column in ("*", *(nested if type_ not in TEXT_TYPES else ()))
+        ]
         splits = {"spark.sql.files.maxPartitionBytes": "256", "spark.sql.files.openCostInBytes": "0"}
         with conf(self.spark, splits if self.spec.split else {}):
             report = Dataset(self.df).create_indexes(*wanted)

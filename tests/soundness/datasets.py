@@ -68,6 +68,8 @@ class Spec:
     zone: str = "UTC"
     threshold: int = 4
     fpp: float = 0.01
+    gaps: int = 2
+    length: int = 2
     excluded_rules: tuple[str, ...] = ()
     by_spark: bool = False
     split: bool = False

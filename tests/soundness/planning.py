@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from skipstone.expressions.tree import Expression
+    from skipstone.functions import FunctionIdentities
     from skipstone.indexing.index import Index
     from skipstone.querying.clause import Metadata
     from skipstone.relation import Relation
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 # How the planner says that an index, a clause or the store raised an error: nothing is lost, but something is broken.
 _RAISED = re.compile(r"\w(Error|Exception|Invalid|NotImplemented): ")
-INDEX_TYPES = ("minmax", "valuelist", "bloomfilter", "hybrid")
+INDEX_TYPES = ("minmax", "valuelist", "bloomfilter", "hybrid", "gaplist", "prefix", "suffix")
+TEXT_TYPES = ("prefix", "suffix")
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Asked:
     relation: Relation
     condition: Expression | None
     store: MetadataStore
+    functions: FunctionIdentities
 
 
 class Capture:
@@ -48,10 +51,10 @@ class Capture:
     def __enter__(self) -> list[Asked]:
         self._original = engine.plan_scan
 
-        def listening(relation: Relation, condition: Any, store: MetadataStore, *rest: Any) -> Any:
-            self._asked.append(Asked(relation, condition, store))
+        def listening(relation: Relation, condition: Any, store: MetadataStore, functions: Any) -> Any:
+            self._asked.append(Asked(relation, condition, store, functions))
             try:
-                plan = self._original(relation, condition, store, *rest)
+                plan = self._original(relation, condition, store, functions)
             except Exception as error:
                 self.problems.append(repr(error))
                 raise
@@ -126,7 +129,7 @@ def blurred(store: MetadataStore, blur: Callable[[str, pa.Array], pa.Array]) -> 
 
 def skipped_names(asked: Asked, store: Any) -> frozenset[str]:
     """Give the names of the objects that the planner skips."""
-    plan = planner_module.plan_scan(asked.relation, asked.condition, store)
+    plan = planner_module.plan_scan(asked.relation, asked.condition, store, asked.functions)
     return frozenset(_skipped(plan, store))
 
 

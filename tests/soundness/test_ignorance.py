@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from tests.soundness.bench import Bench
-from tests.soundness.planning import INDEX_TYPES, Seen, blurred, skipped_names, with_only
+from tests.soundness.bench import BENCH_TYPES, Bench
+from tests.soundness.planning import Seen, blurred, skipped_names, with_only
 
 pytestmark = pytest.mark.slow
 
@@ -96,7 +96,7 @@ def test_knowing_less_keeps_more(bench, blur):
     assert grown, f"{blur} made no difference: the test says nothing"
 
 
-@pytest.mark.parametrize("type_", INDEX_TYPES)
+@pytest.mark.parametrize("type_", BENCH_TYPES)
 def test_fewer_indexes_keep_more(bench, type_):
     for case in bench.cases:
         store = case.asked.store
@@ -105,7 +105,7 @@ def test_fewer_indexes_keep_more(bench, type_):
         )
 
 
-@pytest.mark.parametrize("type_", INDEX_TYPES)
+@pytest.mark.parametrize("type_", BENCH_TYPES)
 def test_without_anything_known_of_values_only_constants_skip(bench, type_):
     """With every field unknown no object may be skipped, unless the predicate is TRUE for no row at all."""
     for case in bench.cases:

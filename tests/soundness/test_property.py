@@ -56,6 +56,10 @@ SPECS = (
     Spec(35, types=("valuelist",), families=(*_NUMBERS, "string")),
     Spec(36, types=("bloomfilter",), families=(*_NUMBERS, *_TEXTS, "date"), fpp=0.05),
     Spec(37, types=("hybrid",), families=(*_NUMBERS, "string", "moment"), threshold=2),
+    Spec(38, types=("gaplist",), gaps=1),
+    Spec(39, types=("gaplist",), gaps=6, families=(*_NUMBERS, *_TEXTS), split=True),
+    Spec(40, types=("prefix", "suffix"), families=("string",), length=1),
+    Spec(41, types=("prefix", "suffix"), families=("string",), length=5, excluded_rules=RAW_RULES),
 )
 PAIRS = 185
 EXECUTED = 0.1

@@ -135,6 +135,10 @@ class GapListIndex(Index):
         """The number of gaps that are told apart while rows come in."""
         return max(STATE_GAPS, 4 * self.gaps, len(self.ranges or ()))
 
+    @property
+    def functions(self) -> tuple[str, ...]:
+        return ()
+
     def supports(self, types: tuple[str, ...]) -> bool:
         return is_atomic(types)
 

@@ -53,6 +53,10 @@ class SuffixIndex(Index):
         check_length(self.length)
         super().__post_init__()
 
+    @property
+    def functions(self) -> tuple[str, ...]:
+        return ()
+
     def supports(self, types: tuple[str, ...]) -> bool:
         return types == ("string",)
 
