@@ -12,8 +12,9 @@ import json
 import pickletools
 import re
 import sys
-from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from skipstone.errors import IndexingError
 from skipstone.expressions.tree import Call, Expression
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -41,7 +42,12 @@ VERSION_SETTING = "function."
 
 _USERS = ("python", "java", "scala")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_FOR_DEVELOPMENT = re.compile(r"""extra\s*==\s*["'](?:all|benchmark|build|complete|dev|doc|lint|test|typ)""")
+_IMPORT = re.compile(rb"^[ \t]*(?:from|import)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
+_UNVERSIONED = frozenset({*sys.stdlib_module_names, "builtins", "pyspark", "py4j", "__main__"})
 _MOST_SOURCES = 2_000
+_MOST_SHOWN = 100
 _SESSION_ONLY = "~"
 
 
@@ -101,12 +107,12 @@ class FunctionIdentities:
             return None
         if kind != "python":
             return f"{kind} {raw}"
-        if raw not in _python_identities:
+        if raw not in _references:
             command = self._command(raw)
             if command is None:
                 return None
-            _python_identities[raw] = _python_identity(raw, command)
-        return _python_identities[raw]
+            _references[raw] = _packages_named(command)
+        return _python_identity(raw, _references[raw])
 
     def difference(self, recorded: Mapping[str, str], condition: Expression) -> str | None:
         """Say which function of a condition is not the recorded one of its name, or ``None`` when all are."""
@@ -114,14 +120,15 @@ class FunctionIdentities:
         for call in calls_of(condition) if names else ():
             then = names.get(call.name.lower())
             if then is not None and self.of(call.name, call.kind, call.identity) != then:
+                shown = then if len(then) <= _MOST_SHOWN else f"{then[:_MOST_SHOWN]}…"
                 return (
-                    f"{call.name} is not known to be the function whose results it holds ({then}): it was registered "
+                    f"{call.name} is not known to be the function whose results it holds ({shown}): it was registered "
                     "anew or changed; make the index again, or state its version with skipstone.state_version"
                 )
         return None
 
 
-_python_identities: dict[str, str | None] = {}
+_references: dict[str, frozenset[str] | None] = {}
 
 
 def calls_of(condition: Expression) -> Iterator[Call]:
@@ -209,12 +216,21 @@ def _bridge(spark: SparkSession) -> Any:
     return jvm.org.apache.spark.sql.skipstone.Bridge
 
 
-def _python_identity(raw: str, command: bytes) -> str | None:
-    """Name a Python function by its pickled bytes and by the versions of what they refer to.
+def _python_identity(raw: str, packages: frozenset[str] | None) -> str | None:
+    """Name a Python function by its pickled bytes and by the versions of what they refer to."""
+    versions = None if packages is None else _package_versions(packages)
+    if versions is None:
+        return None
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return " ".join([f"python {raw} {python}", *versions])
+
+
+def _packages_named(command: bytes) -> frozenset[str] | None:
+    """Give the top-level packages that a pickled function may refer to; ``None`` for what is no pickle.
 
     A function of an installed module is pickled as the module's name, so its bytes alone would survive any upgrade.
-    Every text in the pickle that names an importable top-level package counts as a reference: one too many only makes
-    the identity stricter.
+    Every text in the pickle that could name a package counts as a reference, and so does what such a package needs in
+    its turn: one too many only makes the identity stricter.
     """
     packages: set[str] = set()
     try:
@@ -224,47 +240,106 @@ def _python_identity(raw: str, command: bytes) -> str | None:
                     packages.add(text.partition(".")[0])
     except (ValueError, IndexError):
         return None
-    versions = [version for name in sorted(packages) if (version := _package_version(name)) != ""]
-    if None in versions:
-        return None
-    python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return " ".join([f"python {raw} {python}", *map(str, versions)])
+    return frozenset(packages)
 
 
-@cache
-def _distributions() -> Mapping[str, list[str]]:
+def _installation() -> tuple[tuple[str, int], ...]:
+    """Give what changes when something is installed: the folders that modules come from, and when they changed."""
+    folders = [Path(folder) for folder in sys.path]
+    return tuple((str(folder), folder.stat().st_mtime_ns) for folder in folders if folder.is_dir())
+
+
+@lru_cache(maxsize=4)
+def _distributions(installation: tuple[tuple[str, int], ...]) -> Mapping[str, list[str]]:  # noqa: ARG001  (the key)
     """Map top-level packages to the distributions that installed them."""
     return packages_distributions()
 
 
-@cache
-def _package_version(name: str) -> str | None:
-    """Give the version of a top-level package: empty for what needs none, ``None`` when it has none."""
-    if name in sys.stdlib_module_names or name in ("builtins", "pyspark", "py4j", "__main__"):
-        return ""
+def _package_versions(names: Iterable[str]) -> list[str] | None:
+    """Give the versions of top-level packages and of all that these need; ``None`` when one has none."""
+    versions: set[str] = set()
+    installation = _installation()
+    waiting, seen = list(names), set(_UNVERSIONED)
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        found = _installed(name, installation) or _uninstalled(name)
+        if found is None:
+            return None
+        versions |= found.versions
+        waiting += found.needs
+    return sorted(versions)
+
+
+@dataclass(frozen=True)
+class _Package:
+    """The versions that name a top-level package, and the packages that it imports; none for what is no package."""
+
+    versions: frozenset[str] = frozenset()
+    needs: tuple[str, ...] = ()
+
+
+@lru_cache(maxsize=4096)
+def _installed(name: str, installation: tuple[tuple[str, int], ...]) -> _Package | None:
+    """Look up a top-level package that a distribution brought; ``None`` when none did, or its sources may change."""
     try:
-        installed = [distribution(d) for d in _distributions().get(name, ())]
-        if installed and not any('"editable": true' in (d.read_text("direct_url.json") or "") for d in installed):
-            return ",".join(f"{d.name}=={d.version}" for d in installed)
+        found = [distribution(d) for d in _distributions(installation).get(name, ())]
+        if not found or any('"editable": true' in (d.read_text("direct_url.json") or "") for d in found):
+            return None
+        return _Package(frozenset(version for d in found for version in _required(d)))
     except PackageNotFoundError:
         return None
+
+
+def _uninstalled(name: str) -> _Package | None:
+    """Look up a top-level package by its sources; ``None`` when nothing tells two states of it apart."""
     try:
         spec = find_spec(name)
     except (ImportError, ValueError):
-        return ""
+        return _Package()
     if spec is None:
-        return ""
-    return _sources_digest(name, spec.origin, list(spec.submodule_search_locations or ()))
-
-
-def _sources_digest(name: str, origin: str | None, folders: list[str]) -> str | None:
-    """Digest the sources of a package that has no version of its own."""
+        return _Package()
+    folders = list(spec.submodule_search_locations or ())
     files = sorted(path for folder in folders for path in Path(folder).rglob("*.py"))
     if not folders:
-        files = [Path(origin)] if origin and Path(origin).is_file() else []
+        files = [Path(spec.origin)] if spec.origin and Path(spec.origin).is_file() else []
     if not files or len(files) > _MOST_SOURCES:
         return None
+    return _sources(name, tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files))
+
+
+def _required(root: Distribution) -> set[str]:
+    """Give the versions of a distribution and of the installed ones that it requires, for extras as well."""
+    found: dict[str, str] = {}
+    waiting = [root]
+    while waiting:
+        one = waiting.pop()
+        if one.name.lower() in found:
+            continue
+        found[one.name.lower()] = f"{one.name}=={one.version}"
+        for requirement in one.requires or ():
+            named = _REQUIREMENT.match(requirement)
+            try:
+                if named is not None and not _FOR_DEVELOPMENT.search(requirement):
+                    waiting.append(distribution(named[0]))
+            except PackageNotFoundError:
+                continue  # an extra that is not installed
+    return set(found.values())
+
+
+@lru_cache(maxsize=1024)
+def _sources(name: str, files: tuple[tuple[str, int, int], ...]) -> _Package:
+    """Digest the sources of a package that has no version of its own, and find what they import.
+
+    Sources may change while a session runs, and a worker imports them as they are then: the time and size of each file
+    are part of the question.
+    """
     digest = hashlib.sha256()
-    for path in files:
-        digest.update(path.read_bytes())
-    return f"{name}=={digest.hexdigest()[:16]}"
+    needs: set[str] = set()
+    for path, _, _ in files:
+        source = Path(path).read_bytes()
+        digest.update(source)
+        needs.update(found[1].decode() for found in _IMPORT.finditer(source))
+    return _Package(frozenset({f"{name}=={digest.hexdigest()[:16]}"}), tuple(needs))

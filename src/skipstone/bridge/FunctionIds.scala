@@ -1,6 +1,8 @@
 package org.apache.spark.sql.skipstone
 
 import java.io.{ByteArrayOutputStream, File, ObjectOutputStream}
+import java.net.URLClassLoader
+import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.Files
 import java.util.concurrent.ConcurrentHashMap
 
@@ -16,8 +18,9 @@ private[skipstone] case class FunctionId(name: String, kind: String, id: String,
  * Tells two definitions of one name apart.
  *
  *  - Python: the MD5 of the pickled function and return type, and the way it is evaluated.
- *  - Java, Scala: the class, the MD5 of its byte code, of the function object as Java serialises it,
- *    and of the jar it came in, and the type of its results.
+ *  - Java, Scala: the class, the MD5 of its byte code and of the function object as Java serialises
+ *    it, an MD5 of the jars that the user brought (what it calls may be in any of them) with the
+ *    version of Java, and the type of its results.
  *
  * An id that begins with `~` tells functions apart within this application only: what the function
  * does is not all in it (a broadcast variable, a lambda whose class is made up at run time).
@@ -87,10 +90,15 @@ private[skipstone] object FunctionIds {
   }
 
   private def library(kind: Class[_]): String = {
-    val source = Option(kind.getProtectionDomain.getCodeSource).map(s => new File(s.getLocation.toURI)).filter(_.isFile)
-    source.fold("") { jar =>
-      "/" + files.computeIfAbsent(s"$jar ${jar.length} ${jar.lastModified}",
+    val loaders = Iterator.iterate(kind.getClassLoader)(_.getParent).takeWhile(_ != null).toSeq
+    val brought = loaders.collect { case u: URLClassLoader => u.getURLs.toSeq }.flatten.map(u => new File(u.toURI))
+    val own = Option(kind.getProtectionDomain.getCodeSource).map(s => new File(s.getLocation.toURI))
+    val jars = (brought ++ own).filter(f => f.isFile && !f.getName.startsWith("skipstone-bridge")).distinct
+    val digests = jars.map { jar =>
+      files.computeIfAbsent(s"$jar ${jar.length} ${jar.lastModified}",
         _ => ExpressionJson.hex(ExpressionJson.md5(Files.readAllBytes(jar.toPath))))
     }
+    val java = System.getProperty("java.specification.version")
+    s"/${ExpressionJson.hex(ExpressionJson.md5((java +: digests.distinct.sorted).mkString(" ").getBytes(UTF_8)))}"
   }
 }
