@@ -126,9 +126,13 @@ class Campaign:
         assert report.indexed >= 1, f"{self.spec}: nothing was indexed: {report}"
         assert not report.untrusted, f"{self.spec}: objects an hour old are not trusted: {report}"
 
+    def _generator(self, random: Random) -> Any:
+        """Give what makes predicates."""
+        return Generator(self.made, random)
+
     def run(self, pairs: int, executed: float) -> Outcome:
         """Try predicates until so many were compared."""
-        generator = Generator(self.made, Random(f"predicates {self.spec.seed}"))
+        generator = self._generator(Random(f"predicates {self.spec.seed}"))
         chooser = Random(f"execution {self.spec.seed}")
         with conf(self.spark, self.spec.conf):
             while self.counts.pairs < pairs and self.counts.refused < 20 * pairs:
@@ -139,7 +143,7 @@ class Campaign:
                     self._execute([compared[n] for n in some], [truth[n] for n in some])
         return Outcome(self.spec, self.counts, self.failures)
 
-    def _planned(self, generator: Generator, count: int) -> Iterator[Pair]:
+    def _planned(self, generator: Any, count: int) -> Iterator[Pair]:
         """Plan random predicates; those that do not analyse are not counted."""
         while count:
             pair = self.plan(generator.predicate())

@@ -25,6 +25,8 @@ from skipstone.errors import SettingError, SkipstoneError
 from skipstone.expressions import deep_json
 from skipstone.expressions.from_spark import read_expression
 from skipstone.functions import FunctionIdentities, function_command
+from skipstone.geo.implications import SedonaFunctions
+from skipstone.querying.elements import ElementImplication
 from skipstone.relation import Relation
 from skipstone.stores.filesystem import file_system_for
 from skipstone.stores.packed import PACKED_COLUMNS, packed_objects
@@ -210,6 +212,8 @@ def attach(spark: SparkSession) -> SparkSession:
     require_bridge(spark)
     for index_type in indexes.BUILT_IN:
         registry.register_index(index_type)
+    registry.register_implication("elements", ElementImplication())
+    registry.register_implication("sedona", SedonaFunctions())
     application = _application(spark)
     if application not in _planners:
         start: Any = java_gateway.ensure_callback_server_started

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from skipstone.indexes.bloom_filter import BloomFilterIndex
+from skipstone.indexes.feature import FeatureIndex
 from skipstone.indexes.formatted import FormattedIndex
 from skipstone.indexes.gap_list import GapListIndex
+from skipstone.indexes.geo_box import GeoBoxIndex
 from skipstone.indexes.hybrid import HybridIndex
+from skipstone.indexes.metric_distance import MetricDistanceIndex
 from skipstone.indexes.minmax import MinMaxIndex
 from skipstone.indexes.prefix import PrefixIndex
 from skipstone.indexes.suffix import SuffixIndex
@@ -14,9 +17,12 @@ from skipstone.indexes.value_list import ValueListIndex
 __all__ = [
     "BUILT_IN",
     "BloomFilterIndex",
+    "FeatureIndex",
     "FormattedIndex",
     "GapListIndex",
+    "GeoBoxIndex",
     "HybridIndex",
+    "MetricDistanceIndex",
     "MinMaxIndex",
     "PrefixIndex",
     "SuffixIndex",
@@ -32,4 +38,7 @@ BUILT_IN = (
     PrefixIndex,
     SuffixIndex,
     FormattedIndex,
+    MetricDistanceIndex,
+    GeoBoxIndex,
+    FeatureIndex,
 )
