@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Intervals", "ordered_form", "stored_type"]
 
 _LONG_DIGITS = 18
+_SAMPLE = 4096
 _LEADING = np.array([(1 << 64) - (1 << 8 * (8 - count)) for count in range(9)], np.uint64)
 """Masks for the first so many of eight bytes."""
 
@@ -38,12 +39,14 @@ def stored_type(type_: pa.DataType) -> pa.DataType:
 
 
 def ordered_form(values: pa.Array) -> pa.Array:
-    """Give values, of which none is NULL or NaN, in ordered form."""
+    """Give values, of which none is NULL or NaN, in ordered form; those of text that repeat, once."""
     type_ = values.type
     if is_binary_like(type_):  # text need not be valid UTF-8, and its order is that of its bytes
         large = pa.types.is_large_string(type_) or pa.types.is_large_binary(type_)
         heads = pc.binary_slice(values.view(pa.large_binary() if large else pa.binary()), 0, BOUND_BYTES + 1)
-        return heads.unique().cast(pa.binary())
+        heads = heads.cast(pa.binary())
+        sample = heads[:_SAMPLE]
+        return heads if len(sample.unique()) > 0.9 * _SAMPLE else heads.unique()
     if pa.types.is_floating(type_):
         return pc.add(values, pa.scalar(0.0, type_))
     return values.cast(pa.int8()) if pa.types.is_boolean(type_) else values
@@ -167,10 +170,14 @@ class Intervals:
 
 
 def _best(widths: npt.NDArray[Any], weights: npt.NDArray[np.float64] | None, most: int) -> npt.NDArray[np.intp]:
-    """Give the places of the greatest, by weight and then by width."""
-    if weights is None or not weights.any():
+    """Give the places of the greatest, by weight and then by width; there are more than ``most``."""
+    heavy = np.flatnonzero(weights) if weights is not None else np.zeros(0, np.intp)
+    if weights is None or not len(heavy):
         return np.argpartition(widths, len(widths) - most)[-most:]
-    return np.lexsort((widths, weights))[-most:]
+    if len(heavy) >= most:
+        return heavy[np.lexsort((widths[heavy], weights[heavy]))[-most:]]
+    light = np.flatnonzero(weights == 0)
+    return np.concatenate((heavy, light[_best(widths[light], None, most - len(heavy))]))
 
 
 def _numbers(values: pa.Array) -> tuple[npt.NDArray[Any], Callable[[npt.NDArray[Any]], pa.Array]]:
@@ -207,8 +214,10 @@ def _common(one: bytes, other: bytes) -> int:
 def _keys(values: pa.Array, skipped: int) -> npt.NDArray[np.uint64]:
     """Read eight bytes of each value as a number, zeros where it has ended, after those that are ``skipped``."""
     offsets = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, 4 * values.offset).astype(np.int64)
-    data = (values.buffers()[2] or pa.py_buffer(b"")).to_pybytes() + bytes(8)
-    each = np.ndarray((len(data) - 7,), ">u8", data, strides=(1,))  # the eight bytes from each place on
+    held = np.frombuffer(values.buffers()[2] or b"", np.uint8)
+    data = np.zeros(len(held) + 8, np.uint8)
+    data[:-8] = held
+    each = np.ndarray((len(held) + 1,), ">u8", data, strides=(1,))  # the eight bytes from each place on
     places = np.minimum(offsets[:-1] + skipped, offsets[1:])
     return each[places].astype(np.uint64) & _LEADING[np.minimum(offsets[1:] - places, 8)]
 

@@ -81,13 +81,20 @@ class TypedRanges:
     high_open: npt.NDArray[np.bool_]
 
 
-class Ranges(tuple[Range, ...]):
-    """A workload."""
+class Ranges(tuple[Range, ...]):  # noqa: SLOT001  (it remembers)
+    """A workload; it remembers its form for a type, of which a column has one."""
 
-    __slots__ = ()
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Ranges, (tuple(self),))
 
     def of_type(self, type_: pa.DataType) -> TypedRanges:
         """Give the ranges that have both ends, in a column's ordered form."""
+        known = self.__dict__.get("_typed")
+        if known is None or known[0] != type_:
+            known = self.__dict__["_typed"] = (type_, self._of_type(type_))
+        return known[1]
+
+    def _of_type(self, type_: pa.DataType) -> TypedRanges:
         whole = [r for r in self if r.low is not None and r.high is not None]
         return TypedRanges(
             pa.array([_ordered(r.low, type_) for r in whole], type_),

@@ -122,13 +122,13 @@ class GapListIndex(Index):
     def __post_init__(self) -> None:
         _check_gaps(self.gaps)
         if self.workload is not None and not isinstance(self.workload, Ranges):
-            object.__setattr__(self, "workload", read_workload(self.workload, self.column))
+            object.__setattr__(self, "workload", read_workload(self.workload, self.column) or None)
         super().__post_init__()
 
     @property
     def ranges(self) -> Ranges | None:
         """The workload as ranges; ``None`` when there is none."""
-        return self.workload if isinstance(self.workload, Ranges) and self.workload else None
+        return self.workload if isinstance(self.workload, Ranges) else None
 
     @property
     def state_gaps(self) -> int:
