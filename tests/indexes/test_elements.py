@@ -435,6 +435,12 @@ def test_literals_pass_through_casts_of_arrays_without_loss(inner, outer, value,
         assert normalize(said) == (expected if expected is NEVER else EqualTo(element, expected))
 
 
+def test_casts_of_maps_cast_their_keys():
+    wider = Cast(Column("m", "map<int,string>"), "map<bigint,string>")
+    assert implied(array_contains(map_part(wider, "keys", "bigint"), Literal(3, "bigint"))) == "some key of m = 3"
+    assert implied(array_contains(map_part(wider, "values", "string"), a("x"))) == "some value of m = 'x'"
+
+
 def test_nan_passes_through_a_cast():
     array = Cast(Column("c", "array<float>"), "array<double>")
     match ElementImplication().implied(array_contains(array, Literal(math.nan, "double"))):

@@ -37,11 +37,12 @@ private[skipstone] object Json {
 
   /**
    * A type as text: its name when it is atomic (`integer`, `decimal(10,2)`, `string collate X`),
-   * `udt:<class>`, or for arrays, maps and structs Spark's JSON, which begins with a brace.
+   * `udt:<class>`, of Python's own with the type it is stored as, or for arrays, maps and structs Spark's JSON, which begins with a brace.
    * Spark's JSON leaves a collation out of everything but struct fields, so a nested collation is
    * given in the catalog's notation, which no one will mistake for a plain string.
    */
   def typeText(dataType: DataType): String = dataType match {
+    case udt: PythonUserDefinedType => s"udt:${udt.pyUDT} ${udt.sqlType.catalogString}" // of one class in Scala
     case udt: UserDefinedType[_] => "udt:" + udt.getClass.getName.stripSuffix("$")
     case _: ArrayType | _: MapType | _: StructType =>
       val collated = dataType.existsRecursively {

@@ -6,7 +6,7 @@ import json
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["catalog_type", "has_collation"]
+__all__ = ["catalog_type", "has_collation", "user_defined_type"]
 
 _CATALOG_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "null": "void"}
 
@@ -37,6 +37,21 @@ def has_collation(spark_type: str) -> bool:
     return " collate " in spark_type
 
 
+def user_defined_type(node: dict[str, Any]) -> str:
+    """Spell a user-defined type as the bridge does: by its class, one that only Python knows also by what it stores.
+
+    Examples
+    --------
+    >>> user_defined_type({"type": "udt", "class": "org.example.Point", "sqlType": "long"})
+    'udt:org.example.Point'
+    >>> user_defined_type({"type": "udt", "pyClass": "shapes.Point", "sqlType": "long"})
+    'udt:shapes.Point bigint'
+    """
+    if node.get("class"):
+        return f"udt:{node['class']}"
+    return f"udt:{node['pyClass']} {_from_json(node['sqlType'])}"
+
+
 def _from_json(node: Any) -> str:
     """Translate what ``DataType.json`` writes; raise for what has no name in the catalog's notation."""
     if isinstance(node, str):
@@ -48,6 +63,8 @@ def _from_json(node: Any) -> str:
             return f"map<{_from_json(node['keyType'])},{_from_json(node['valueType'])}>"
         case "struct":
             return f"struct<{','.join(_field(field) for field in node['fields'])}>"
+        case "udt":
+            return user_defined_type(node)
     raise ValueError(node["type"])
 
 

@@ -329,6 +329,7 @@ class ValueListFilter(Filter):
 
     def label_node(self, node: Expression) -> Clause | None:
         leaf = read_leaf(node)
-        if leaf is None or not describes(*self.index.columns, getattr(self.index, "of", None), leaf.subject):
+        (column,) = self.index.columns
+        if leaf is None or not describes(column, getattr(self.index, "of", None), leaf.subject):
             return None
         return ValueListMatchClause(self.index, node)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from skipstone.errors import ColumnNotFoundError, IndexExistsError, IndexingError, UnsupportedTypeError
 from skipstone.expressions.names import parse_column, spell_column
+from skipstone.expressions.types import user_defined_type
 from skipstone.indexing.records import ColumnRecord
 
 if TYPE_CHECKING:
@@ -180,10 +181,13 @@ def _checked(index: Index, records: tuple[ColumnRecord, ...]) -> BoundIndex:
 
 
 def _schema(text: str | Mapping[str, Any]) -> StructType:
-    """Read a schema's JSON; a user-defined type counts as what it is stored as, since its class may not be here."""
+    """Read a schema's JSON.  A user-defined type is known by its name alone, since its class may not be here."""
     from pyspark.sql.types import StructType
 
-    return StructType.fromJson(_without_classes(json.loads(text) if isinstance(text, str) else text))
+    node = json.loads(text) if isinstance(text, str) else text
+    schema = _with_names(StructType.fromJson(_without_classes(node)), node)
+    assert isinstance(schema, StructType)  # noqa: S101  (as it was)
+    return schema
 
 
 def _without_classes(node: Any) -> Any:
@@ -195,6 +199,37 @@ def _without_classes(node: Any) -> Any:
     if node.get("type") == "udt":
         return _without_classes(node["sqlType"])
     return {k: v if k == "metadata" else _without_classes(v) for k, v in node.items()}
+
+
+def _with_names(stored: DataType, node: Any) -> DataType:
+    """Put the names of user-defined types back where a type was read from JSON without them."""
+    from pyspark.sql.types import ArrayType, MapType, StructField, StructType
+
+    if isinstance(node, dict) and node.get("type") == "udt":
+        return _user_defined(user_defined_type(node))
+    match stored:
+        case ArrayType():
+            return ArrayType(_with_names(stored.elementType, node["elementType"]), stored.containsNull)
+        case MapType():
+            key, value = _with_names(stored.keyType, node["keyType"]), _with_names(stored.valueType, node["valueType"])
+            return MapType(key, value, stored.valueContainsNull)
+        case StructType():
+            fields = zip(stored.fields, node["fields"], strict=True)
+            return StructType(
+                [StructField(f.name, _with_names(f.dataType, n["type"]), f.nullable, f.metadata) for f, n in fields]
+            )
+    return stored
+
+
+def _user_defined(name: str) -> DataType:
+    """Make a type that has a name and nothing else: no fields, no elements, no order."""
+    from pyspark.sql.types import DataType
+
+    class UserDefined(DataType):
+        def simpleString(self) -> str:  # noqa: N802  (PySpark's name)
+            return name
+
+    return UserDefined()
 
 
 def _type_name(data_type: DataType) -> str:

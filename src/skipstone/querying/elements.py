@@ -156,18 +156,31 @@ def _literals(array: Literal) -> tuple[Literal, ...] | None:
 def _element_of(array: Expression) -> Element | Cast | None:
     """Give what stands for some element of an array that is a column, a map column's keys or values, or a cast of such.
 
-    A cast of an array casts its elements one by one.
+    A cast of an array casts its elements one by one, a cast of a map its keys and its values.
     """
     match array:
         case Column():
             return _element(array, ELEMENTS)
-        case Call("map_keys", (Column() as column,)) if _is(array, "MapKeys"):
-            return _element(column, KEYS)
-        case Call("map_values", (Column() as column,)) if _is(array, "MapValues"):
-            return _element(column, VALUES)
+        case Call("map_keys", (map_,)) if _is(array, "MapKeys"):
+            return _part_of(map_, KEYS)
+        case Call("map_values", (map_,)) if _is(array, "MapValues"):
+            return _part_of(map_, VALUES)
+        case Cast():
+            return _part_of(array, ELEMENTS)
+    return None
+
+
+def _part_of(column: Expression, of: str) -> Element | Cast | None:
+    """Give what stands for some element of a column or of a cast of one."""
+    match column:
+        case Column():
+            return _element(column, of)
         case Cast(child, type_, mode, zone):
-            inner, target = _element_of(child), element_type(type_, ELEMENTS)
-            return None if inner is None or target is None else Cast(inner, target, mode, zone)
+            inner = _element_of(child) if of == ELEMENTS else _part_of(child, of)
+            target = element_type(type_, of)
+            if inner is None or target is None:
+                return None
+            return inner if target == inner.type else Cast(inner, target, mode, zone)
     return None
 
 
@@ -215,7 +228,8 @@ def _of_one_element(leaf: Expression) -> Expression | None:
     if picked is None:
         return None
     element, key = picked
-    said: Expression = dataclasses.replace(of_what, **{of_what.__match_args__[0]: element})  # type: ignore[type-var]
+    subject: dict[str, Any] = {of_what.__match_args__[0]: element}
+    said: Expression = dataclasses.replace(of_what, **subject)
     if of_what is not leaf:
         said = Not(said)
     return said if key is None else And((said, key))
