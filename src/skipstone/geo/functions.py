@@ -1,6 +1,7 @@
 """Functions on geometries, on shapely, for columns of values at a time; geometries travel as well-known binary.
 
-Every function gives NULL where an argument is NULL.  A geometry may be given as bytes (WKB) or as text (WKT).  x is the
+Every function gives NULL where an argument is NULL.  A geometry may be given as bytes (WKB) or as text (WKT), so that
+there is no need of ``ST_GeomFromWKB`` and ``ST_AsBinary``, which Spark has of its own since 4.1.  x is the
 longitude and y the latitude, as in well-known text; which of them comes first where two numbers are given for a point
 is for the set to say.  A coordinate that is NaN counts as NULL.
 """
@@ -116,9 +117,7 @@ FUNCTIONS: Mapping[str, tuple[str, str, Function]] = {
     "ST_GeomFromWKT": ("geomfromwkt", "binary", _from_text_or_bytes),
     "ST_GeomFromText": ("geomfromwkt", "binary", _from_text_or_bytes),
     "ST_WKTToSQL": ("geomfromwkt", "binary", _from_text_or_bytes),
-    "ST_GeomFromWKB": ("geomfromwkb", "binary", _from_text_or_bytes),
     "ST_Buffer": ("buffer", "binary", _buffer),
-    "ST_AsBinary": ("asbinary", "binary", _from_text_or_bytes),
     "ST_AsText": ("astext", "string", _as_text),
     "ST_X": ("x", "double", _coordinate("get_x")),
     "ST_Y": ("y", "double", _coordinate("get_y")),

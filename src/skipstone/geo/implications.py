@@ -122,10 +122,10 @@ class _GeoFunctions(Implication):
             case (one, first, second):
                 return self._implied_of(self.constant(one), _pair(function, first, second), float(distance))
             case (one, other):
-                for geometry, subject in ((one, other), (other, one)):
-                    place = self._place(subject)
-                    if place:
-                        return self._implied_of(self.constant(geometry), place, float(distance))
+                for constant, subject in ((one, other), (other, one)):
+                    geometry = self.constant(constant)
+                    if geometry is not None:
+                        return self._implied_of(geometry, self._place(subject), float(distance))
         return None
 
     def _place(self, subject: Expression) -> tuple[Expression, ...]:
@@ -157,7 +157,7 @@ class _GeoFunctions(Implication):
             shape = None if geometry is None else Shape.of(geometry)
         except GeometryError:
             return None
-        if shape is None:
+        if shape is None or not place:
             return None
         margin = shape.margin(distance)
         terms: list[Expression] = []
