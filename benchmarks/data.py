@@ -196,6 +196,43 @@ def write_numbers(rows: int, number: int, path: Path) -> None:
     pq.write_table(table, path, compression="snappy", version="2.6", use_dictionary=False)
 
 
+AGENTS = tuple(
+    f"Mozilla/5.0 ({system}) AppleWebKit/537.36 (KHTML, like Gecko) {browser}/{version}.0.{build} Safari/537.36"
+    for system in ("X11; Linux x86_64", "Windows NT 10.0; Win64; x64", "Macintosh; Intel Mac OS X 10_15_7")
+    for browser in ("Chrome", "Edg", "OPR")
+    for version in range(90, 110)
+    for build in range(4)
+)
+DIMENSIONS = 16
+
+
+def mixed(objects: int = 100, rows: int = 20_000) -> Generated:
+    """Give a column for every type of index: numbers, text, places, geometries, vectors, arrays, user agents."""
+    return _generate(f"mixed-{objects}", objects, "parquet", objects * rows, partial(write_mixed, rows))
+
+
+def write_mixed(rows: int, number: int, path: Path) -> None:
+    """Write one object; its rows lie near each other in every column."""
+    rng = np.random.default_rng([5, number])
+    places = np.array([rng.uniform(-80, 80), rng.uniform(-170, 170)])[:, None] + rng.normal(0, 0.5, (2, rows))
+    vectors = rng.normal(0, 1, DIMENSIONS) * 10 + rng.normal(0, 1, (rows, DIMENSIONS))
+    offsets = np.arange(0, rows * DIMENSIONS + 1, DIMENSIONS, dtype=np.int32)
+    tags = np.char.add("tag-", rng.integers(number * 10, number * 10 + 40, rows * 3).astype(str))
+    table = pa.table(
+        {
+            "n": pa.array(np.round(rng.exponential(1e6, rows) ** 2).astype(np.int64)),
+            "url": pa.array(np.char.add(f"https://host-{number % 50}/", rng.integers(0, 1 << 40, rows).astype(str))),
+            "lat": pa.array(places[0]),
+            "lng": pa.array(places[1]),
+            "shape": pa.array([f"POINT({x:.6f} {y:.6f})" for y, x in places.T]),
+            "v": pa.ListArray.from_arrays(offsets, vectors.ravel()),
+            "tags": pa.ListArray.from_arrays(np.arange(0, rows * 3 + 1, 3, dtype=np.int32), pa.array(tags)),
+            "user_agent": pa.array(np.array(AGENTS)[rng.integers(0, len(AGENTS), rows)]),
+        }
+    )
+    pq.write_table(table, path, compression="snappy", version="2.6")
+
+
 MANY_LENGTH = 4_096
 MANY_SCHEMA = "a long, b double, ts timestamp, other long"
 

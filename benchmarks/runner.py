@@ -15,7 +15,18 @@ from typing import Any
 
 from benchmarks import machine
 
-NAMES = ("index_once", "index_text", "index_sharing", "footers", "needle", "planning", "index_many", "memory")
+NAMES = (
+    "index_once",
+    "index_text",
+    "index_sharing",
+    "index_types",
+    "footers",
+    "needle",
+    "geo_udf",
+    "planning",
+    "index_many",
+    "memory",
+)
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 LOGS = HERE / "output"

@@ -13,7 +13,17 @@ import pytest
 from typer.testing import CliRunner
 
 import skipstone
-from skipstone import BloomFilterIndex, HybridIndex, MinMaxIndex, ValueListIndex
+from skipstone import (
+    BloomFilterIndex,
+    FormattedIndex,
+    GapListIndex,
+    GeoBoxIndex,
+    HybridIndex,
+    MetricDistanceIndex,
+    MinMaxIndex,
+    PrefixIndex,
+    ValueListIndex,
+)
 from skipstone.cli import app
 from skipstone.cli_indexes import parse_index, shorthand
 from skipstone.cli_support import Output, failing_politely, pairs
@@ -176,6 +186,12 @@ def test_the_jar_and_how_to_use_it():
     [
         (lambda: shorthand("minmax", "ts"), MinMaxIndex("ts")),
         (lambda: shorthand("minmax", "*"), MinMaxIndex("*")),
+        (lambda: shorthand("prefix", "url:length=4"), PrefixIndex("url", length=4)),
+        (lambda: parse_index("geobox(lat, lng, boxes=8)"), GeoBoxIndex("lat", "lng", boxes=8)),
+        (lambda: parse_index("valuelist(attrs, of='keys')"), ValueListIndex("attrs", of="keys")),
+        (lambda: parse_index("formatted(ua, extract='f')"), FormattedIndex("ua", extract="f")),
+        (lambda: parse_index("gaplist(n, gaps=3)"), GapListIndex("n", gaps=3)),
+        (lambda: parse_index("metricdistance(w, metric='levenshtein')"), MetricDistanceIndex("w", metric="levenshtein")),
         (lambda: shorthand("minmax", "s.x"), MinMaxIndex("s.x")),
         (lambda: shorthand("valuelist", "`a:b=c`"), ValueListIndex("`a:b=c`")),
         (lambda: shorthand("bloomfilter", "a:fpp=0.001"), BloomFilterIndex("a", fpp=0.001)),

@@ -120,9 +120,12 @@ def index(
     valuelist: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="ValueList index.")] = None,
     bloom: Annotated[list[str] | None, typer.Option(metavar="COLUMN[:fpp=P]", help="BloomFilter index.")] = None,
     hybrid: Annotated[list[str] | None, typer.Option(metavar="COLUMN[:threshold=N]", help="Hybrid index.")] = None,
+    gaplist: Annotated[list[str] | None, typer.Option(metavar="COLUMN[:gaps=K]", help="GapList index.")] = None,
+    prefix: Annotated[list[str] | None, typer.Option(metavar="COLUMN:length=B", help="Prefix index.")] = None,
+    suffix: Annotated[list[str] | None, typer.Option(metavar="COLUMN:length=B", help="Suffix index.")] = None,
     named: Annotated[
         list[str] | None,
-        typer.Option("--index", metavar="INDEX", help="Any type, plug-ins too: 'bloomfilter(account, fpp=0.001)'."),
+        typer.Option("--index", metavar="INDEX", help="Any type, plug-ins too: 'geobox(lat, lng, boxes=8)'."),
     ] = None,
 ) -> None:
     """Build indexes on every object of a dataset, in one Spark job.
@@ -130,7 +133,15 @@ def index(
     The index options may be repeated. '*' is every column of a fitting type. An index's own options follow its column:
     --bloom account:fpp=0.001,name=accounts
     """
-    types = {"minmax": minmax, "valuelist": valuelist, "bloomfilter": bloom, "hybrid": hybrid}
+    types = {
+        "minmax": minmax,
+        "valuelist": valuelist,
+        "bloomfilter": bloom,
+        "hybrid": hybrid,
+        "gaplist": gaplist,
+        "prefix": prefix,
+        "suffix": suffix,
+    }
     indexes = [shorthand(type_name, text) for type_name, texts in types.items() for text in texts or ()]
     if not indexes and not named:
         msg = "name at least one index, for example --minmax ts"
