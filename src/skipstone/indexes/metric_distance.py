@@ -341,8 +341,8 @@ class MetricDistanceClause(Clause):
         """Compare the possible results of the function in the query with the radius."""
         if self.cosine:
             slack = 2 * self.tolerance.absolute
-            angles = np.minimum(least, math.pi), np.minimum(greatest, math.pi)
-            least, greatest = one_less_cosine(angles[0]) - slack, one_less_cosine(angles[1]) + slack
+            nearest, farthest = np.clip(least, 0.0, math.pi), np.clip(greatest, 0.0, math.pi)
+            least, greatest = one_less_cosine(nearest) - slack, one_less_cosine(farthest) + slack
         match self.operator:
             case "<":
                 return least < self.radius
