@@ -25,6 +25,7 @@ class AgentNameIndex(Index):
 
     column: str
     metadata_type = ValueListMetadata
+    functions = ("agent_name",)  # whose results it holds: once that is another function, the index is not used
 
     def collect_metadata(self, rows):
         return ValueListMetadata.of([agent_name(value) for value in rows.column(0).unique().to_pylist()])

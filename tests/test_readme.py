@@ -34,10 +34,14 @@ def comparable(text):
 
 
 def test_the_python_runs_and_prints_what_the_readme_says(spark, capsys):
-    (code,) = blocks("python")
+    code, functions = blocks("python")
     (output,) = blocks("text")
-    exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+    names = {"__name__": "readme"}
+    exec(compile(code, "README.md", "exec"), names)
     assert comparable(capsys.readouterr().out) == comparable(output)
+    exec(compile(functions, "README.md", "exec"), names)
+    assert spark.sql("SELECT is_teen(15) AND NOT is_teen(20)").first()[0]
+    assert spark.sql("SELECT ST_Distance(ST_Point(1D, 2D), ST_Point(1D, 5D))").first()[0] == 3
 
 
 def test_the_custom_index_example_skips(spark, capsys):
