@@ -35,6 +35,13 @@ private[skipstone] object FunctionIds {
   }
   private val files = new ConcurrentHashMap[String, String]()
 
+  def nameOf(e: Expression): Option[String] = e match {
+    case p: PythonFuncExpression => Some(p.name)
+    case s: ScalaUDF => s.udfName
+    case u: UserDefinedExpression => Some(u.name)
+    case _ => None
+  }
+
   def of(e: Expression): Option[FunctionId] = e match {
     case p: PythonFuncExpression => Some(FunctionId(p.name, "python", python(p), e.deterministic))
     case s: ScalaUDF =>

@@ -52,7 +52,7 @@ private[skipstone] class RelationJson(rel: LogicalRelation, conf: SQLConf) {
     g.writeStringField("table", table.orNull)
     g.writeStringField("table_location", rel.catalogTable.flatMap(_.storage.locationUri).map(new Path(_).toString).orNull)
     g.writeBooleanField("bucketed", fs.bucketSpec.isDefined)
-    Json.map(g, "conf", RelationJson.settings(conf))
+    Json.map(g, "conf", RelationJson.settings(conf, mentioned.map(functions).getOrElse(Set.empty)))
     g.writeEndObject()
   }
 
@@ -75,13 +75,23 @@ private[skipstone] class RelationJson(rel: LogicalRelation, conf: SQLConf) {
     Some(said.result().mkString(" ")).filter(_.nonEmpty)
   }
 
-  private def names(e: Expression): Set[String] = {
+  private def functions(e: Expression): Set[String] =
+    visit(e)(FunctionIds.nameOf).map(_.toLowerCase(java.util.Locale.ROOT))
+
+  private def names(e: Expression): Set[String] = visit(e) {
+    case a: AttributeReference => columns.get(a.exprId).map(_.name)
+    case _ => None
+  }
+
+  // Without recursion: a condition may be thousands of levels deep.
+  private def visit(e: Expression)(say: Expression => Option[String]): Set[String] = {
     val found = Set.newBuilder[String]
     val stack = new java.util.ArrayDeque[Expression]()
     stack.push(e)
-    while (!stack.isEmpty) stack.pop() match {
-      case a: AttributeReference => columns.get(a.exprId).foreach(found += _.name)
-      case other => other.children.foreach(stack.push)
+    while (!stack.isEmpty) {
+      val next = stack.pop()
+      found ++= say(next)
+      next.children.foreach(stack.push)
     }
     found.result()
   }
@@ -110,11 +120,16 @@ private[skipstone] object RelationJson {
     "spark.sql.preserveCharVarcharTypeInfo", "spark.sql.legacy.noCharPaddingInPredicate",
     "spark.sql.sources.partitionColumnTypeInference.enabled", "spark.sql.sources.validatePartitionColumns")
 
-  def settings(conf: SQLConf): Seq[(String, String)] =
+  // A session may have stated versions of many functions: only those that a condition calls travel with it.
+  private val Stated = "spark.skipstone.function."
+
+  def settings(conf: SQLConf, functions: Set[String]): Seq[(String, String)] =
     Seq(
       "caseSensitive" -> conf.caseSensitiveAnalysis.toString,
       "sessionTimeZone" -> conf.sessionLocalTimeZone,
       "ansi" -> conf.ansiEnabled.toString) ++
-      conf.getAllConfs.filter(_._1.startsWith("spark.skipstone.")).toSeq.sorted ++
+      conf.getAllConfs.filter { case (name, _) =>
+        name.startsWith("spark.skipstone.") && (!name.startsWith(Stated) || functions(name.stripPrefix(Stated)))
+      }.toSeq.sorted ++
       ValueSettings.flatMap(name => scala.util.Try(conf.getConfString(name)).toOption.filter(_ != null).map(name -> _))
 }
