@@ -29,7 +29,7 @@ def test_each_distinct_agent_is_parsed_once(monkeypatch):
     import ua_parser
 
     asked = []
-    monkeypatch.setattr(ua_parser, "parse_user_agent", lambda agent: asked.append(agent))
+    monkeypatch.setattr(ua_parser, "parse_user_agent", asked.append)
     assert set(_agent_name_function().func(pd.Series(["a", "b", "a"] * 100))) == {"Other"}
     assert asked == ["a", "b"]
 

@@ -359,7 +359,12 @@ NOT_ASKED = [
 def dataset(spark, tmp_path_factory):
     rows = [", ".join(map(row, range(2 * n, 2 * n + 2))) for n in range(8)]
     path = write_objects(spark, tmp_path_factory.mktemp("feature") / "d", SCHEMA, rows)
-    spark.udf.register("tagged", lambda text: text.split("/")[0])
+
+    def tagged(text):
+        return text.split("/")[0]
+
+    tagged.__module__ = "__main__"  # as in a notebook: the sources of the tests are no part of its identity
+    spark.udf.register("tagged", tagged)
     features = {f"f{n}": predicate for n, predicate in enumerate(ASKED)}
     features["later"] = "timestampadd(HOUR, 1, ts) > timestamp'1984-01-01 00:00:00'"
     index = FeatureIndex(features, name="features")

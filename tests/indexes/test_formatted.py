@@ -210,10 +210,18 @@ def test_kept_objects_without_metadata():
 # --- through Spark ---------------------------------------------------------------------------------------------------
 
 
+def as_in_a_notebook(function):
+    """Let a function travel by value, without a module whose sources would be part of its identity."""
+    function.__module__ = "__main__"
+    return function
+
+
+@as_in_a_notebook
 def rather_short(agent):
     return None if agent is None else agent.split("/")[0]
 
 
+@as_in_a_notebook
 def picky(agent):
     if agent == "curl/11":
         msg = "no such agent:\ncurl/11"
@@ -270,6 +278,7 @@ def test_what_cannot_be_built_says_why(spark, requests):
 
 
 def test_a_function_that_raises_on_refresh_leaves_the_metadata_as_it_was(spark, tmp_path):
+    @as_in_a_notebook
     def parsed(agent):
         return str(int(agent))
 
