@@ -31,12 +31,6 @@ def output_of(name, tmp_path):
     return text
 
 
-@pytest.mark.slow
-def test_custom_index(tmp_path):
-    text = output_of("custom_index.py", tmp_path)
-    assert "4000 rows; ObjectCounts(total=16, kept=4, skipped=12" in text
-
-
 @pytest.mark.long  # fetches Yauaa, compiles a class against it, and waits for its rules to load
 def test_yauaa_as_a_java_function(tmp_path):
     text = output_of("yauaa_agents.py", tmp_path)
