@@ -1,4 +1,4 @@
-"""The envelopes of geometries in well-known text, well-known binary, or as Apache Sedona stores them.
+"""The envelopes of geometries in well-known text or well-known binary.
 
 Everything here runs on executors with numpy and pyarrow alone; shapely, where it is installed, makes it faster.  What
 is not surely understood (curves, whose envelope is not that of their corners; damaged bytes) raises.
@@ -28,13 +28,10 @@ __all__ = ["Envelopes", "GeometryError", "coordinates_of", "read_envelopes"]
 
 HAS_SHAPELY = find_spec("shapely") is not None
 
-_POINT, _LINE, _POLYGON, _MULTI_POINT, _MULTI_POLYGON, _COLLECTION = 1, 2, 3, 4, 6, 7
-_POINT_FORMS = (  # length in bytes, how it begins, where its coordinates begin
-    (21, bytes((1, _POINT, 0, 0, 0)), 5),  # well-known binary, two dimensions, little-endian
-    (24, bytes((_POINT << 4 | 1 << 1, 0, 0, 0, 1, 0, 0, 0)), 8),  # Sedona's
-)
+_POINT, _LINE, _POLYGON, _COLLECTION = 1, 2, 3, 7
+_PLAIN_POINT = np.frombuffer(bytes((1, 1, 0, 0, 0)), np.uint8)  # how one of two dimensions begins, in little-endian
+_PLAIN_POINT_BYTES = 21
 _Z, _M, _SRID = 0x80000000, 0x40000000, 0x20000000
-_DIMENSIONS = {1: 2, 2: 3, 3: 3, 4: 4}  # of Sedona's kinds of coordinates: XY, XYZ, XYM, XYZM
 
 _WORD = re.compile(
     r"(?:MULTI)?(?:POINT|LINESTRING|POLYGON)(?:ZM|Z|M)?|LINEARRING|GEOMETRYCOLLECTION(?:ZM|Z|M)?|EMPTY|ZM|Z|M",
@@ -79,38 +76,28 @@ def read_envelopes(geometries: pa.Array) -> Envelopes:
     """
     geometries = geometries.drop_null()
     if pa.types.is_string(geometries.type) or pa.types.is_large_string(geometries.type):
-        return _joined([], geometries.to_pylist())
-    points, rest = _binary_points(geometries.cast(pa.large_binary()))
-    return _joined(points, rest)
-
-
-def _joined(points: list[Floats], rest: list[Any]) -> Envelopes:
-    """Put together what was read as points, and read the rest."""
+        points, rest = np.empty((2, 0)), geometries.to_pylist()
+    else:
+        points, rest = _plain_points(geometries.cast(pa.large_binary()))
     coordinates, owners = _coordinates(rest)
-    bounds = _bounds(coordinates, owners, len(rest))
-    boxes = np.concatenate([*(np.concatenate([one, one]) for one in points), bounds], axis=1)
+    boxes = np.concatenate([np.concatenate([points, points]), _bounds(coordinates, owners, len(rest))], axis=1)
     nothing = np.isnan(boxes).all(axis=0)
     finite = np.isfinite(boxes).all(axis=0)
     return Envelopes(boxes[:, finite], int((~finite & ~nothing).sum()), int(nothing.sum()))
 
 
-def _binary_points(geometries: pa.LargeBinaryArray) -> tuple[list[Floats], list[bytes]]:
+def _plain_points(geometries: pa.LargeBinaryArray) -> tuple[Floats, list[bytes]]:
     """Read the plain points among geometries all at once, and give what else there is."""
-    if not len(geometries):
-        return [], []
-    offsets = np.frombuffer(geometries.buffers()[1], np.int64)[geometries.offset :][: len(geometries) + 1]
-    data = np.frombuffer(geometries.buffers()[2] or b"", np.uint8)
-    lengths = np.diff(offsets)
-    points: list[Floats] = []
+    offsets = np.frombuffer(geometries.buffers()[1] or bytes(8), np.int64)[geometries.offset :][: len(geometries) + 1]
+    places = np.flatnonzero(np.diff(offsets) == _PLAIN_POINT_BYTES)
+    if not len(places):
+        return np.empty((2, 0)), geometries.to_pylist()
+    data = np.frombuffer(geometries.buffers()[2], np.uint8)
+    rows = data[offsets[places][:, None] + np.arange(_PLAIN_POINT_BYTES)]
+    is_point = (rows[:, : len(_PLAIN_POINT)] == _PLAIN_POINT).all(axis=1)
+    points = np.ascontiguousarray(rows[is_point, len(_PLAIN_POINT) :]).view("<f8").T.astype(np.float64)
     other = np.ones(len(geometries), np.bool_)
-    for length, head, start in _POINT_FORMS:
-        places = np.flatnonzero(lengths == length)
-        if not len(places):
-            continue
-        rows = data[offsets[places][:, None] + np.arange(length)]
-        is_point = (rows[:, : len(head)] == np.frombuffer(head, np.uint8)).all(axis=1)
-        points.append(np.ascontiguousarray(rows[is_point, start:]).view("<f8").T.astype(np.float64))
-        other[places[is_point]] = False
+    other[places[is_point]] = False
     return points, geometries.filter(pa.array(other)).to_pylist() if other.any() else []
 
 
@@ -131,11 +118,12 @@ def _bounds(coordinates: Floats, owners: npt.NDArray[np.intp], count: int) -> Fl
 
 def _coordinates(geometries: list[Any]) -> tuple[Floats, npt.NDArray[np.intp]]:
     """Give the x and y of all corners of geometries, in order, and for each the place of its geometry."""
-    if HAS_SHAPELY and geometries and not _is_sedona(geometries[0]):
+    if HAS_SHAPELY and geometries:
         import shapely
 
         try:
-            read = (shapely.from_wkt if isinstance(geometries[0], str) else shapely.from_wkb)(geometries)
+            with np.errstate(all="ignore"):
+                read = (shapely.from_wkt if isinstance(geometries[0], str) else shapely.from_wkb)(geometries)
             if (shapely.get_type_id(read) < _COLLECTION).all():
                 found, owners = shapely.get_coordinates(read, return_index=True)
                 return np.ascontiguousarray(found.T), owners
@@ -162,10 +150,8 @@ def coordinates_of(geometry: str | bytes) -> Floats:
     try:
         if isinstance(geometry, str):
             found = list(_text_coordinates(geometry))
-        elif _is_sedona(geometry):
-            found = list(_sedona_coordinates(geometry, 0)[0])
         else:
-            found = list(_binary_coordinates(geometry, 0)[0])
+            found, _ = _binary_coordinates(geometry, 0)
     except (struct.error, ValueError, IndexError, KeyError, RecursionError) as error:
         shown = geometry if isinstance(geometry, str) else geometry.hex()
         msg = f"not a geometry that can be read ({error}): {shown[:80]}"
@@ -227,48 +213,3 @@ def _corners(data: bytes, type_: str, count: int, dimensions: int, place: int) -
     """Read coordinates, and leave out what is neither x nor y."""
     numbers = np.frombuffer(data, type_, count * dimensions, place) if count else np.empty(0)
     return numbers.reshape(count, dimensions)[:, :2].T.astype(np.float64)
-
-
-def _is_sedona(geometry: Any) -> bool:
-    """Tell Sedona's bytes, which begin with the kind of the geometry, from well-known ones, which begin with 0 or 1."""
-    return isinstance(geometry, bytes) and geometry[:1] >= b"\x10"
-
-
-def _sedona_coordinates(data: bytes, place: int) -> tuple[list[Floats], int]:
-    """Read one geometry as Sedona stores it: a head of eight bytes, all coordinates, then how they belong together.
-
-    What follows the coordinates does not matter but inside of a collection, where the next geometry follows it.
-    """
-    kind, dimensions = data[place] >> 4, _DIMENSIONS[data[place] >> 1 & 7]
-    (count,) = struct.unpack_from("<I", data, place + 4)
-    place += 8
-    found: list[Floats] = []
-    if kind == _COLLECTION:
-        for _ in range(count):
-            parts, place = _sedona_coordinates(data, place)
-            found += parts
-            place = -(-place // 8) * 8
-        return found, place
-    if not _POINT <= kind < _COLLECTION:
-        raise ValueError(f"kind {kind}")
-    found = [_corners(data, "<f8", count, dimensions, place)]
-    place += 8 * dimensions * count
-    return found, place + _sedona_tail(data, place, kind, count)
-
-
-def _sedona_tail(data: bytes, place: int, kind: int, count: int) -> int:
-    """Give the number of bytes that say how coordinates belong together."""
-    if kind in (_POINT, _LINE, _MULTI_POINT) or (kind == _POLYGON and not count):
-        return 0
-    parts = _unsigned(data, place)
-    if kind != _MULTI_POLYGON:  # the number of lines or rings, then the size of each
-        return 4 + 4 * parts
-    end = place + 4
-    for _ in range(parts):  # for each polygon the number of its rings, then the size of each
-        end += 4 + 4 * _unsigned(data, end)
-    return end - place
-
-
-def _unsigned(data: bytes, place: int) -> int:
-    """Read a whole number."""
-    return int(struct.unpack_from("<I", data, place)[0])

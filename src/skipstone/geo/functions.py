@@ -129,15 +129,16 @@ def vectorised(name: str, *, lat_first: bool) -> Callable[..., pd.Series]:
     """Give a function of columns for Spark."""
 
     def function(*columns: pd.Series) -> pd.Series:
-        return FUNCTIONS[name][2](lat_first, *columns)
+        with np.errstate(all="ignore"):  # of coordinates that are very large or infinite
+            return FUNCTIONS[name][2](lat_first, *columns)
 
     return function
 
 
 def evaluate(name: str, values: Sequence[Any], *, lat_first: bool) -> Any:
-    """Evaluate a function on constants."""
-    found = FUNCTIONS[name][2](lat_first, *(pd.Series([value], dtype=object) for value in values))
-    return found.iloc[0]
+    """Evaluate a function on constants; ``None`` is NULL."""
+    found = vectorised(name, lat_first=lat_first)(*(pd.Series([value], dtype=object) for value in values)).iloc[0]
+    return None if pd.isna(found) else found
 
 
 def _ordered(pair: Sequence[pd.Series], lat_first: bool) -> tuple[pd.Series, pd.Series]:  # noqa: FBT001

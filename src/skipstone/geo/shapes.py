@@ -93,7 +93,8 @@ class Shape:
         wider = _MARGIN * np.maximum(1.0, np.abs(boxes).max(axis=0))
         made = shapely.box(boxes[0] - wider, boxes[1] - wider, boxes[2] + wider, boxes[3] + wider)
         try:
-            found: npt.NDArray[np.bool_] = shapely.dwithin(self.exact, made, margin)
+            with np.errstate(all="ignore"):
+                found: npt.NDArray[np.bool_] = shapely.dwithin(self.exact, made, margin)
         except shapely.errors.ShapelyError:
             return np.ones(boxes.shape[1], np.bool_)
         return found

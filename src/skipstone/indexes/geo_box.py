@@ -16,7 +16,7 @@ from skipstone.geo.envelopes import read_envelopes
 from skipstone.geo.shapes import MEETS
 from skipstone.indexes import _boxes
 from skipstone.indexes._regions import read_region
-from skipstone.indexes._values import unknown
+from skipstone.indexes._values import quoted, unknown
 from skipstone.indexing.index import Index
 from skipstone.indexing.metadata_type import MetadataType
 from skipstone.querying.clause import Clause
@@ -170,6 +170,11 @@ class GeoBoxIndex(Index):
 
     def supports(self, types: tuple[str, ...]) -> bool:
         return all((_GEOMETRIES if self.geometry else _NUMBERS).fullmatch(type_) for type_ in types)
+
+    def inputs(self, types: tuple[str, ...]) -> tuple[str, ...]:
+        if types[0].startswith("udt:"):  # Sedona's own form has no reader here: let Sedona write what has
+            return (f"ST_AsEWKB({quoted(self.geometry)})",)
+        return self.columns
 
     def collect_metadata(self, rows: pa.RecordBatch) -> GeoBoxMetadata:
         if self.geometry:
