@@ -49,6 +49,8 @@ def read_vectors(column: pa.Array) -> Vectors:
     >>> found.lengths.tolist(), found.matrix(np.array([0, 3]), 2).tolist()
     ([2, -1, -1, 2], [[1.0, 2.0], [4.0, 5.0]])
     """
+    if pa.types.is_null(column.type):
+        return Vectors(np.zeros(0), np.zeros(len(column), np.int64), np.full(len(column), NO_VECTOR, np.int64))
     if pa.types.is_struct(column.type):
         column = _points(column)
     elif pa.types.is_fixed_size_list(column.type):
