@@ -69,7 +69,7 @@ def state_version(spark: SparkSession, name: str, version: str) -> None:
     Raises
     ------
     IndexingError
-        When no function of the user's is registered under that name.
+        When no function of the user's is registered under that name, or it is one of Hive's.
 
     Examples
     --------
@@ -79,6 +79,11 @@ def state_version(spark: SparkSession, name: str, version: str) -> None:
     found = _registered(spark, name)
     if found is None:
         msg = f"no function is registered as {name!r}: register it first, then state its version"
+        raise IndexingError(msg)
+    if not found["id"]:
+        msg = (
+            f"{name} is a function of the catalog, of which nothing tells when it is replaced: it cannot have a version"
+        )
         raise IndexingError(msg)
     spark.conf.set(f"spark.skipstone.{VERSION_SETTING}{name.lower()}", f"{found['id']} {version}")
 
@@ -101,7 +106,7 @@ class FunctionIdentities:
     def of(self, name: str, kind: str, raw: str) -> str | None:
         """Give a function's identity."""
         bound, _, version = self._settings.get(f"{VERSION_SETTING}{name.lower()}", "").partition(" ")
-        if version and bound == raw:
+        if version and raw and bound == raw:
             return f"version {version}"
         if not raw or raw.startswith(_SESSION_ONLY):
             return None
