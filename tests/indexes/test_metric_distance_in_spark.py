@@ -86,7 +86,7 @@ def gap():
 SERVED = [
     "euclidean_distance(v, array(3.0D, 9.0D)) < 3",
     "euclidean_distance(array(3.0, 9.0), v) <= 1.5",
-    "euclidean_distance(v, array(3, 9)) BETWEEN 1 AND 4",
+    "euclidean_distance(v, array(3, 9)) BETWEEN 4 AND 6",
     "NOT euclidean_distance(v, array(3, 9)) > 4",
     "euclidean_distance(v, array(0, 0)) > 50",
     "manhattan_distance(v, array(3.0D, 9.0D)) < 3",
