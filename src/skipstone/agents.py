@@ -66,7 +66,7 @@ def _versions() -> list[str]:
 def _agent_name_function() -> Any:
     """Make the function; defined in here, it travels by value, and executors need ua-parser only."""
     import pandas as pd
-    from pyspark.sql.functions import pandas_udf
+    from pyspark.sql import functions
 
     def agent_names(user_agents: Any) -> Any:
         import pandas as pd
@@ -78,5 +78,5 @@ def _agent_name_function() -> Any:
         return pd.Series([names[place] for place in places], dtype=object)
 
     agent_names.__annotations__ = {"user_agents": pd.Series, "return": pd.Series}
-    made: Any = pandas_udf
-    return made(agent_names, "string")
+    spark_functions: Any = functions  # its stubs leave pandas_udf out
+    return spark_functions.pandas_udf(agent_names, "string")

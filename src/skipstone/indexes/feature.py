@@ -185,7 +185,7 @@ def _tree(condition: str) -> Expression:
 
 def _unfit(condition: Expression, padded: set[str]) -> str | None:
     """Say why a predicate cannot be a feature, or ``None`` when it can."""
-    if not isinstance(condition, Expression) or isinstance(condition, Literal):
+    if isinstance(condition, Literal):
         return "is the same for every row"
     columns = [vertex for vertex in vertices_of(condition) if isinstance(vertex, Column)]
     if not columns:

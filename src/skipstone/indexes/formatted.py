@@ -38,6 +38,11 @@ def depends_on_zone(spark_type: str) -> bool:
     return _INSTANT.search(spark_type) is not None
 
 
+def _is_name(text: Any) -> bool:
+    """Say whether a value can be the name of a function, qualified or not."""
+    return isinstance(text, str) and _NAME.fullmatch(text) is not None
+
+
 @dataclass(frozen=True)
 class FormattedIndex(Index):
     """The distinct results of a user's function of a column in each object, with counts of NULL and NaN.
@@ -64,7 +69,7 @@ class FormattedIndex(Index):
     type: str = field(default="", kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.extract, str) or not _NAME.fullmatch(self.extract):
+        if not _is_name(self.extract):
             msg = f"extract={self.extract!r} is not the name of a function: give the name under which it is registered"
             raise SettingError(msg)
         super().__post_init__()
