@@ -85,6 +85,7 @@ LITERALS = [
     ("double", "8000000000000000", -0.0),
     ("double", "fff0000000000000", -math.inf),
     ("array<int>", ["1", None], (1, None)),
+    ("udt:org.example.GeometryUDT", {"wkt": "POINT (1 2)"}, "POINT (1 2)"),
     ('{"type":"array","elementType":"double","containsNull":true}', ["3fb999999999999a"], (0.1,)),
 ]
 
@@ -123,6 +124,10 @@ OPAQUE = [
     lit("array<int>", ["1", "x"]),
     lit("struct<a:int>", ["1"]),
     lit("variant", "1"),
+    lit("udt:org.example.GeometryUDT", {"wkt": 3}),
+    lit("udt:org.example.GeometryUDT", {"b64": "AA=="}),
+    lit("udt:org.example.GeometryUDT", "POINT (1 2)"),
+    lit("string", {"wkt": "POINT (1 2)"}),
     lit(None, None),
     lit(["integer"], None),
     {"k": "col", "n": [], "t": "integer"},
