@@ -177,9 +177,13 @@ class VectorMetric(Metric):
     def supports(self, spark_type: str) -> bool:
         return _NUMBERS.fullmatch(spark_type) is not None
 
-    def prepare(self, points: Floats) -> tuple[Floats, Flags]:
-        """Bring points into the form that ``between`` takes, and say which have distances at all."""
-        return points, np.ones(len(points), np.bool_)
+    def defined(self, points: Floats) -> Flags:
+        """Say which points have distances at all; those that are not finite do."""
+        return np.ones(len(points), np.bool_)
+
+    def prepare(self, points: Floats) -> Floats:
+        """Bring points into the form that ``between`` takes."""
+        return points
 
     @abstractmethod
     def between(self, one: Floats, other: Floats) -> Floats:
@@ -195,7 +199,7 @@ class VectorMetric(Metric):
             if not finite.all():
                 wild = True
                 matrix = matrix[finite]
-            _, defined = self.prepare(matrix)
+            defined = self.defined(matrix)
             matrix = matrix if defined.all() else matrix[defined]
             if len(matrix):
                 points[length] = np.array(matrix, copy=True)
@@ -207,7 +211,7 @@ class VectorMetric(Metric):
             msg = f"the origin {given!r} is not a point: give a list of finite numbers"
             raise SettingError(msg)
         point = tuple(float(number) for number in numbers)
-        if not self.prepare(np.array([point]))[1][0]:
+        if not self.defined(np.array([point]))[0]:
             msg = f"the origin {given!r} has no {self.name} distance: {self.undefined}"
             raise SettingError(msg)
         return point
@@ -220,16 +224,15 @@ class VectorMetric(Metric):
         if any(number is None for number in value):
             return None
         point = tuple(float(number) for number in value)
-        defined = self.prepare(np.array([point], np.float64).reshape(1, len(point)))[1][0]
+        defined = self.defined(np.array([point], np.float64).reshape(1, len(point)))[0]
         return point if defined and all(map(math.isfinite, point)) else None
 
     def kind(self, point: Any) -> int:
         return len(point)
 
     def distances(self, points: Points, origin: Any) -> Floats:
-        one, _ = self.prepare(points)
-        other, _ = self.prepare(np.array(origin, np.float64).reshape(1, len(origin)))
-        return self.between(one, other)
+        other = np.array(origin, np.float64).reshape(1, len(origin))
+        return self.between(self.prepare(points), self.prepare(other))
 
     def candidates(self, points: Floats) -> list[Floats]:
         """Give points that may be near the middle: halfway between the extremes, and the mean."""
@@ -240,7 +243,7 @@ class VectorMetric(Metric):
     def centre(self, points: Points, element: np.dtype[Any]) -> tuple[float, ...]:
         """Take the candidate from which the farthest point is least far, in numbers that the column could hold."""
         candidates = [as_element(middle, element) for middle in self.candidates(points)]
-        defined = [point for point in candidates if self.prepare(point.reshape(1, -1))[1][0]] or [points[0]]
+        defined = [point for point in candidates if self.defined(point.reshape(1, -1))[0]] or [points[0]]
         return tuple(min(defined, key=lambda point: self.distances(points, point).max()).tolist())
 
 
@@ -279,19 +282,22 @@ class Angular(VectorMetric):
     functions = ("angular_distance", "cosine_distance")
     undefined = "a vector of zeros has no direction"
 
-    def prepare(self, points: Floats) -> tuple[Floats, Flags]:
+    def defined(self, points: Floats) -> Flags:
+        found: Flags = points.any(axis=1)
+        return found
+
+    def prepare(self, points: Floats) -> Floats:
         with np.errstate(all="ignore"):
-            largest = np.abs(points).max(axis=1, initial=0.0, keepdims=True)
-            scaled = points / largest
-            return scaled / _length(scaled)[:, np.newaxis], largest[:, 0] != 0.0
+            scaled = points / np.abs(points).max(axis=1, initial=0.0, keepdims=True)
+            scaled /= _length(scaled)[:, np.newaxis]
+            return scaled
 
     def between(self, one: Floats, other: Floats) -> Floats:
         with np.errstate(all="ignore"):
             return 2 * np.arctan2(_length(one - other), _length(one + other))
 
     def candidates(self, points: Floats) -> list[Floats]:
-        units, _ = self.prepare(points)
-        return super().candidates(units)
+        return super().candidates(self.prepare(points))
 
     def centre(self, points: Points, element: np.dtype[Any]) -> tuple[float, ...]:
         """Whole numbers cannot say a direction of length 1: then take the point nearest to the middle."""
@@ -319,21 +325,25 @@ class Haversine(VectorMetric):
     def supports(self, spark_type: str) -> bool:
         return super().supports(spark_type) or _POINT.fullmatch(spark_type) is not None
 
-    def prepare(self, points: Floats) -> tuple[Floats, Flags]:
+    def defined(self, points: Floats) -> Flags:
         if points.shape[1] != 2:
-            return np.full((len(points), 3), np.nan), np.zeros(len(points), np.bool_)
-        wild = ~np.isfinite(points).all(axis=1)
-        defined = (np.abs(points) <= (90.0, 360.0)).all(axis=1) | wild
-        usable = np.where((defined & ~wild)[:, np.newaxis], points, np.nan)
+            return np.zeros(len(points), np.bool_)
+        within: Flags = (np.abs(points) <= (90.0, 360.0)).all(axis=1)
+        return within | ~np.isfinite(points).all(axis=1)
+
+    def prepare(self, points: Floats) -> Floats:
+        if points.shape[1] != 2:
+            return np.full((len(points), 3), np.nan)
+        usable = np.where(np.isfinite(points), points, np.nan)
         latitude, longitude = np.radians(usable).T
         flat = np.cos(latitude)
-        return np.stack((flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude)), axis=1), defined
+        return np.stack((flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude)), axis=1)
 
     def between(self, one: Floats, other: Floats) -> Floats:
         return EARTH_RADIUS * 2 * np.arctan2(_length(one - other), _length(one + other))
 
     def candidates(self, points: Floats) -> list[Floats]:
-        x, y, z = self.prepare(points)[0].mean(axis=0)
+        x, y, z = self.prepare(points).mean(axis=0)
         over_mean = np.degrees(np.array([np.arctan2(z, np.hypot(x, y)), np.arctan2(y, x)]))
         return [*super().candidates(points), over_mean]
 
@@ -414,9 +424,9 @@ def distances_between(metric: VectorMetric, one: pa.Array, other: pa.Array) -> p
         constant = right.matrix(rows, length)
         if (constant == constant[0]).all():  # a literal comes once for every row
             constant = constant[:1]
-        (x, x_defined), (y, y_defined) = metric.prepare(left.matrix(rows, length)), metric.prepare(constant)
-        found[rows] = metric.between(x, y)
-        known[rows] = x_defined & y_defined
+        points = left.matrix(rows, length)
+        found[rows] = metric.between(metric.prepare(points), metric.prepare(constant))
+        known[rows] = metric.defined(points) & metric.defined(constant)
     return pa.array(found, pa.float64(), mask=~known)
 
 

@@ -160,7 +160,7 @@ class MetricDistanceIndex(Index):
     origins: Sequence[Any] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.metric, str) or _NAMED.fullmatch(self.metric) is None:
+        if _NAMED.fullmatch(str(self.metric)) is None:
             msg = f"metric={self.metric!r} is no metric: give {_known()}, or the name of a registered function"
             raise SettingError(msg)
         if self.origins is None and self.metric not in METRICS:
