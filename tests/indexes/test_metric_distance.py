@@ -826,6 +826,14 @@ def test_options_survive_the_manifest(metric, given):
     assert hash(again) == hash(index)
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "own"])
+def test_origins_of_any_kind_of_number(metric):
+    origins = [np.array([1.5, 2.0]), (np.float32(0.5), np.int64(3)), [Decimal("0.25"), 7]]
+    index = MetricDistanceIndex("c", metric=metric, origins=origins)
+    assert index.origins == ((1.5, 2.0), (0.5, 3), (0.25, 7))
+    assert MetricDistanceIndex.from_options(index.name, json.loads(json.dumps(index.options()))) == index
+
+
 def test_names_and_functions():
     assert MetricDistanceIndex("c").functions == ("euclidean_distance",)
     assert MetricDistanceIndex("c", metric="angular").functions == ("angular_distance", "cosine_distance")

@@ -452,4 +452,5 @@ def _length(vectors: Floats) -> Floats:
 
 def is_number(value: Any) -> bool:
     """Say whether a coordinate is a finite number."""
-    return isinstance(value, int | float | Decimal) and not isinstance(value, bool) and math.isfinite(value)
+    number = isinstance(value, int | float | Decimal | np.integer | np.floating) and not isinstance(value, bool)
+    return number and math.isfinite(value)

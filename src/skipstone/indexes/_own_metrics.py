@@ -57,11 +57,13 @@ class OwnMetric:
 
     def origin(self, given: Any) -> Any:
         """Make an origin canonical: text, a number, or a tuple of numbers."""
-        if isinstance(given, str) or is_number(given):
+        if isinstance(given, str):
             return given
+        if is_number(given):
+            return _plain(given)
         numbers = given.tolist() if hasattr(given, "tolist") else given
         if isinstance(numbers, list | tuple) and numbers and all(map(is_number, numbers)):
-            return tuple(numbers)
+            return tuple(map(_plain, numbers))
         msg = f"the origin {given!r} is not a point: give text, a finite number, or a list of finite numbers"
         raise SettingError(msg)
 
@@ -112,6 +114,11 @@ class OwnMetric:
         if call.type in _WHOLE:
             return tuple(found), Tolerance(limit=_WHOLE_LIMIT)
         return tuple(found), Tolerance(_ROUNDED.get(call.type, _USUALLY_ROUNDED))
+
+
+def _plain(number: Any) -> int | float:
+    """Give a number as the manifest can keep it."""
+    return int(number) if isinstance(number, int | np.integer) else float(number)
 
 
 def _fit(numbers: Sequence[Any], spark_type: str) -> bool:
