@@ -32,12 +32,13 @@ _ZOOMS = 3
 _LARGEST = np.finfo(np.float64).max
 
 
-def coarser(boxes: Boxes, most: int = STATE_BOXES) -> Boxes:
+def coarser(boxes: Boxes, most: int | None = None) -> Boxes:
     """Give at most ``most`` boxes that cover the given ones: those in one cell of a grid become one.
 
     The grid is even over the extent of the boxes, so that every gap of two cells' width stays one.  Where a few boxes
     far out leave most of the others in one cell, that cell is divided by a grid of its own, and so on.
     """
+    most = STATE_BOXES if most is None else most
     if boxes.shape[1] <= most:
         return boxes
     found: list[Boxes] = []
