@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -117,3 +118,9 @@ def test_the_example_package_is_found_by_its_entry_point(tmp_path):
                 [sys.executable, *command], timeout=300, stdout=sink, stderr=sink, env=environment, check=False
             )
         assert expected in output.read_text()
+
+
+def test_the_documented_lines_of_code_are_those_of_the_code():
+    lines = runpy.run_path(str(ROOT / "scripts" / "index_lines.py"), run_name="index_lines")
+    page = (ROOT / "docs" / "indexes" / "README.md").read_text(encoding="utf-8")
+    assert lines["table"]() in page, "run: python scripts/index_lines.py --write"
