@@ -9,6 +9,7 @@ import sys
 import zipfile
 from itertools import count
 from pathlib import Path
+from types import FunctionType
 
 import pandas as pd
 import pyspark
@@ -131,9 +132,9 @@ class Small extends UDF1[Integer, java.lang.Boolean] { def call(n: Integer): jav
 
 
 def as_in_a_notebook(function):
-    """Let a function travel by value, without a module whose sources would be part of its identity."""
-    function.__module__ = "__main__"
-    return function
+    """Give a function of no module: the sources of one, and of all that it imports, are part of an identity."""
+    cell = {"__name__": "__main__"}
+    return FunctionType(function.__code__, cell, function.__name__, function.__defaults__, function.__closure__)
 
 
 @as_in_a_notebook
@@ -144,6 +145,13 @@ def first(text):
 @as_in_a_notebook
 def last(text):
     return text.split("/")[1]
+
+
+def in_pandas(compute, type_):
+    """Make a pandas function of something that takes a series."""
+    made = as_in_a_notebook(compute)
+    made.__annotations__ = dict.fromkeys((compute.__code__.co_varnames[0], "return"), pd.Series)
+    return F.pandas_udf(made, type_)
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +211,7 @@ def test_a_python_function_that_is_registered_anew(spark, dataset, indexed):
     assert_not_used(spark, dataset, df.where("named(ua) = CAST('curl' AS BINARY)"))
     spark.udf.register("named", F.udf(first).asNondeterministic())
     assert_not_used(spark, dataset, df.where(query), "no index serves")
-    spark.udf.register("named", F.pandas_udf(lambda s: s.str.split("/").str[1], "string", F.PandasUDFType.SCALAR))
+    spark.udf.register("named", in_pandas(lambda texts: texts.str.split("/").str[1], "string"))
     assert_not_used(spark, dataset, df.where(query))
 
     @as_in_a_notebook
@@ -257,7 +265,7 @@ def test_a_java_function_that_gives_another_type(spark, dataset, indexed, java_c
 def test_what_cannot_be_known_again_needs_a_version(spark, dataset, indexed):
     def looked_up(names):
         known = spark.sparkContext.broadcast(names)
-        return lambda text: known.value[text.split("/")[0]]
+        return as_in_a_notebook(lambda text: known.value[text.split("/")[0]])
 
     spark.udf.register("looked_up", looked_up({"Firefox": "a", "curl": "b", "Wget": "c", "Chrome": "d"}))
     with pytest.raises(IndexingError, match=r"state its version with skipstone.state_version"):
@@ -299,17 +307,9 @@ def small(n):
 KINDS = {
     "python": lambda spark: spark.udf.register("small", small, "boolean"),
     "arrow-optimised": lambda spark: spark.udf.register("small", F.udf(small, "boolean", useArrow=True)),
-    "pandas": lambda spark: spark.udf.register("small", pandas_small()),
+    "pandas": lambda spark: spark.udf.register("small", in_pandas(lambda numbers: numbers < 3, "boolean")),
     "java": lambda spark: spark.udf.registerJavaFunction("small", "redefined.Small", "boolean"),
 }
-
-
-def pandas_small():
-    def compare(numbers: pd.Series) -> pd.Series:
-        return numbers < 3
-
-    compare.__annotations__ = {"numbers": pd.Series, "return": pd.Series}
-    return F.pandas_udf(compare, "boolean")
 
 
 @pytest.fixture

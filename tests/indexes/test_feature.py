@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from itertools import combinations_with_replacement, product
+from types import FunctionType
 
 import pyarrow as pa
 import pytest
@@ -363,8 +364,8 @@ def dataset(spark, tmp_path_factory):
     def tagged(text):
         return text.split("/")[0]
 
-    tagged.__module__ = "__main__"  # as in a notebook: the sources of the tests are no part of its identity
-    spark.udf.register("tagged", tagged)
+    # As in a notebook: the sources of a module, and of all that it imports, would be part of the function's identity.
+    spark.udf.register("tagged", FunctionType(tagged.__code__, {"__name__": "__main__"}))
     features = {f"f{n}": predicate for n, predicate in enumerate(ASKED)}
     features["later"] = "timestampadd(HOUR, 1, ts) > timestamp'1984-01-01 00:00:00'"
     index = FeatureIndex(features, name="features")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import combinations_with_replacement
+from types import FunctionType
 
 import pyarrow as pa
 import pytest
@@ -211,9 +212,9 @@ def test_kept_objects_without_metadata():
 
 
 def as_in_a_notebook(function):
-    """Let a function travel by value, without a module whose sources would be part of its identity."""
-    function.__module__ = "__main__"
-    return function
+    """Give a function of no module: the sources of one, and of all that it imports, are part of an identity."""
+    cell = {"__name__": "__main__"}
+    return FunctionType(function.__code__, cell, function.__name__, function.__defaults__, function.__closure__)
 
 
 @as_in_a_notebook
