@@ -1,4 +1,4 @@
-"""A needle by a function on geometries: with skipping, without, and rewritten by hand to ranges that Parquet can use."""
+"""A needle by a function on geometries: with skipping, without, and rewritten by hand to ranges for Parquet."""
 
 from __future__ import annotations
 

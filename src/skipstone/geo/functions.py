@@ -51,7 +51,8 @@ def _envelope(lat_first: bool, x: pd.Series, y: pd.Series, far_x: pd.Series, far
 
     sides = [_numbers(side) for side in (x, y, far_x, far_y)]
     made = shapely.box(*(np.nan_to_num(side) for side in sides))
-    return _bytes(np.where(np.isnan(sides).any(axis=0), None, made), len(x))
+    made[np.isnan(sides).any(axis=0)] = None
+    return _bytes(made, len(x))
 
 
 def _from_text_or_bytes(lat_first: bool, geometries: pd.Series) -> pd.Series:  # noqa: ARG001, FBT001
@@ -97,8 +98,8 @@ def _within_distance(lat_first: bool, one: pd.Series, other: pd.Series, distance
     import shapely
 
     far = _numbers(distance)
-    found = _geometries(one), _geometries(other), np.where(np.isnan(far), None, far)
-    return _nullable(shapely.dwithin(*found[:2], np.nan_to_num(far)), found, len(one))
+    found = _geometries(one), _geometries(other)
+    return _nullable(shapely.dwithin(*found, np.nan_to_num(far)), (*found, far), len(one))
 
 
 FUNCTIONS: Mapping[str, tuple[str, str, Function]] = {
@@ -157,9 +158,9 @@ def _points(x: pd.Series, y: pd.Series) -> Any:
     import shapely
 
     across, up = _numbers(x), _numbers(y)
-    missing = np.isnan(across) | np.isnan(up)
     made = shapely.points(across, up)
-    return np.where(missing, None, made) if missing.any() else made
+    made[np.isnan(across) | np.isnan(up)] = None
+    return made
 
 
 def _geometries(values: pd.Series) -> Any:
@@ -180,7 +181,7 @@ def _read(raw: npt.NDArray[np.object_]) -> Any:
 
     is_text = np.fromiter((isinstance(value, str) for value in raw), np.bool_, len(raw))
     if not is_text.any():
-        return shapely.from_wkb(np.where(pd.isna(raw), None, raw))
+        return shapely.from_wkb(raw)
     if is_text.all():
         return shapely.from_wkt(raw)
     made = np.empty(len(raw), object)

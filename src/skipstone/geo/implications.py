@@ -186,11 +186,12 @@ def _within(subject: Expression, low: float, high: float) -> list[Expression]:
     bounded = between(subject if subject.type in ("float", "double") else Cast(subject, "double"), low, high)
     if bounded is None:
         return []
-    column = subject
+    column: Expression = subject
     while isinstance(column, Cast):
         column = column.child
-    is_floating = isinstance(column, Column) and column.type in ("float", "double")
-    return [Or((bounded, IsNaN(column)))] if is_floating else [bounded]
+    if isinstance(column, Column) and column.type in ("float", "double"):
+        return [Or((bounded, IsNaN(column)))]
+    return [bounded]
 
 
 def _exact_column(subject: Expression) -> Column | None:

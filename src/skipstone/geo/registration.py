@@ -51,16 +51,16 @@ def register(spark: SparkSession, *, order: Literal["lat_lng", "lng_lat"] = "lat
     if find_spec("shapely") is None:
         msg = "functions on geometries need shapely: pip install skipstone[geo], on the executors as well"
         raise PluginError(msg)
-    from pyspark.sql.functions import pandas_udf
+    from pyspark.sql import functions as spark_functions
 
     from skipstone.geo import functions
     from skipstone.indexing.shipping import ship
 
     ship(spark.sparkContext)
-    made: Any = pandas_udf
+    made: Any = spark_functions  # its stubs leave pandas_udf out
     lat_first = order == "lat_lng"
     for name, (operation, returned, _) in functions.FUNCTIONS.items():
-        spark.udf.register(name, made(functions.vectorised(name, lat_first=lat_first), returned))
+        spark.udf.register(name, made.pandas_udf(functions.vectorised(name, lat_first=lat_first), returned))
         identity = raw_identity(spark, name)
         if identity is not None:
             _known[identity] = GeoFunction(operation, lat_first, name)

@@ -141,9 +141,7 @@ class GeoBoxIndex(Index):
     geometry: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.boxes, int) or isinstance(self.boxes, bool) or self.boxes < 1:
-            msg = f"boxes={self.boxes!r} is not a number of boxes: give a positive whole number"
-            raise SettingError(msg)
+        _check_boxes(self.boxes)
         if bool(self.geometry) == bool(self.lat or self.lng) or bool(self.lat) != bool(self.lng):
             msg = (
                 "a geobox index has two columns of coordinates, GeoBoxIndex('lat', 'lng'), "
@@ -183,6 +181,13 @@ class GeoBoxIndex(Index):
 
     def filters(self) -> tuple[Filter, ...]:
         return (GeoBoxFilter(self),)
+
+
+def _check_boxes(boxes: Any) -> None:
+    """Raise unless ``boxes`` is a number of boxes."""
+    if not isinstance(boxes, int) or isinstance(boxes, bool) or boxes < 1:
+        msg = f"boxes={boxes!r} is not a number of boxes: give a positive whole number"
+        raise SettingError(msg)
 
 
 @dataclass(frozen=True, slots=True)
