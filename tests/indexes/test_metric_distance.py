@@ -25,7 +25,7 @@ from skipstone.indexing.objects import DataObject
 from skipstone.testing import InMemoryMetadata, assert_monotone, assert_represents, collect, kept_objects
 
 NAN, INF = math.nan, math.inf
-PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # what fails is small as it is
 OBJECT = DataObject("o", 1, 0)
 OPERATORS = (tree.LessThan, tree.LessThanOrEqual, tree.EqualTo, tree.GreaterThan, tree.GreaterThanOrEqual)
 ARROW = {

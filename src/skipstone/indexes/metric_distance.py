@@ -313,7 +313,7 @@ class MetricDistanceClause(Clause):
         lowers, uppers = (array.matrix(rows, count) for array in bounds)
         between = self._own_origins(metadata)[rows, np.newaxis] if self.between is None else _floats(self.between)
         empty = (lowers > uppers).any(axis=1)
-        usable = between < self.tolerance.limit  # NaN where not known
+        usable = (between >= 0) & (between < self.tolerance.limit)  # NaN where not known
         with np.errstate(all="ignore"):
             least, greatest = self.tolerance.reach(lowers, uppers, between)
         least, greatest = np.where(usable, least, 0.0).max(axis=1), np.where(usable, greatest, np.inf).min(axis=1)
