@@ -18,10 +18,9 @@ from tests.indexes.element_trees import (
 )
 
 import skipstone
-from skipstone import BloomFilterIndex, Dataset, HybridIndex, ValueListIndex, registry
+from skipstone import BloomFilterIndex, Dataset, HybridIndex, ValueListIndex
 from skipstone.errors import UnsupportedTypeError
 from skipstone.expressions.tree import Column, Literal
-from skipstone.querying.elements import ElementImplication
 
 OBJECTS = 12
 
@@ -161,12 +160,6 @@ MAKERS = {
 }
 # What a Bloom filter, also that of a hybrid index, cannot say: orders, patterns and NaN as such.
 ONLY_LISTED = (" > ", " < ", "LIKE", "BETWEEN", ">=", "<=", "isnan", "NOT x")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def implications():
-    """What Spark's array and map functions imply is known."""
-    registry.register_implication("elements", ElementImplication())
 
 
 @pytest.fixture(scope="module")
