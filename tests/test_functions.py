@@ -22,6 +22,7 @@ from skipstone.errors import IndexingError, PluginError
 from skipstone.expressions.ranges import at_least, between
 from skipstone.expressions.tree import Call, Column, EqualTo, Literal
 from skipstone.functions import FunctionIdentities
+from skipstone.indexing.failures import explained_failures
 from tests.support import assert_same_rows, write_objects
 
 # --- identities, without Spark ---------------------------------------------------------------------------------------
@@ -112,6 +113,43 @@ def test_only_functions_of_users_are_compared():
     assert identities.difference({"g": "x"}, asked("python", "r2")) is None
 
 
+PYTHON_SAYS = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):
+  File "/tmp/a.py", line 19, in inner
+    raise KeyError("inner")
+KeyError: 'inner'
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "/tmp/a.py", line 21, in f
+    raise ValueError("no such agent:" + text)
+          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+ValueError: no such agent: x
+and one more line
+ SQLSTATE: 38000
+\tat org.apache.spark.api.python.BasePythonRunner"""
+JAVA_SAYS = (
+    "[FAILED_EXECUTE_UDF] User defined function (`f (Lambda$1)`: (string) => string) failed due to: "
+    "java.lang.IllegalStateException: no such agent. SQLSTATE: 39000\n\tat x"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "functions", "said"),
+    [
+        (PYTHON_SAYS, ["f"], "f raised ValueError: no such agent: x; nothing was indexed"),
+        (PYTHON_SAYS, ["f", "g", "f"], "one of f, g raised ValueError: no such agent: x; nothing was indexed"),
+        (PYTHON_SAYS, [], "a function that an index asks for raised ValueError: no such agent: x; nothing was indexed"),
+        (JAVA_SAYS, ["f"], "f raised java.lang.IllegalStateException: no such agent; nothing was indexed"),
+        ("[OTHER] what. SQLSTATE: 1", ["f"], "the objects could not be read, nothing was indexed: what. [OTHER]"),
+    ],
+)
+def test_what_a_function_raised_is_one_line(text, functions, said):
+    with pytest.raises(IndexingError) as raised, explained_failures(functions):
+        raise RuntimeError(text)
+    assert str(raised.value) == said
+
+
 # --- through Spark ---------------------------------------------------------------------------------------------------
 
 AGENTS = ("Firefox/curl", "curl/Wget", "Wget/Firefox", "Chrome/x")
@@ -199,7 +237,7 @@ def java_classes(spark, tmp_path_factory):
     spark._jvm.Thread.currentThread().getContextClassLoader().addURL(location)
 
 
-def test_a_python_function_that_is_registered_anew(spark, dataset, indexed):
+def test_a_python_function_that_is_registered_anew(spark, dataset, indexed, monkeypatch):
     spark.udf.register("named", first)
     df = indexed("named")
     query = "named(ua) = 'curl'"
@@ -207,6 +245,10 @@ def test_a_python_function_that_is_registered_anew(spark, dataset, indexed):
 
     spark.udf.register("named", last)
     assert_not_used(spark, dataset, df.where(query))
+    with monkeypatch.context() as careless:
+        careless.setattr(FunctionIdentities, "difference", lambda *_: None)
+        with pytest.raises(AssertionError):  # rows are lost where nobody looks at identities
+            assert_same_rows(spark, df.where(query))
     spark.udf.register("named", first, "binary")
     assert_not_used(spark, dataset, df.where("named(ua) = CAST('curl' AS BINARY)"))
     spark.udf.register("named", F.udf(first).asNondeterministic())
