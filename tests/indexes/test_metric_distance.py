@@ -244,7 +244,7 @@ VECTOR_METRICS = ("euclidean", "manhattan", "angular")
 
 @pytest.mark.parametrize("type_", NUMBERS)
 @pytest.mark.parametrize("metric", VECTOR_METRICS)
-@settings(max_examples=40, deadline=None, phases=PHASES)
+@settings(max_examples=20, deadline=None, phases=PHASES)
 @given(data=st.data())
 def test_rounding_never_loses_a_row(metric, type_, data):
     """Radii are distances that really occur, and their neighbours: there the bounds are tightest."""
@@ -266,6 +266,55 @@ def test_rounding_never_loses_a_row(metric, type_, data):
         MetricDistanceIndex("c", metric=metric, origins=[[1] * size]),
     ):
         check(index, type_, predicates, rows)
+
+
+def scattered(rng, shape, mode):
+    """Numbers of one magnitude, of many, of few bits, close to one another, and at the edge of overflow."""
+    normal = rng.standard_normal(shape)
+    return {
+        "plain": lambda: normal,
+        "rows of every magnitude": lambda: normal * 10.0 ** rng.integers(-170, 160, (shape[0], 1)),
+        "every magnitude": lambda: normal * 10.0 ** rng.integers(-300, 307, shape),
+        "tenths": lambda: rng.integers(-3, 4, shape) * 0.1,
+        "neighbours": lambda: 1.0 + rng.integers(-3, 4, shape) * 2.0**-52,
+        "edge": lambda: 1.34078e154 * rng.choice([0, 1, -1, 0.5, 1e-4], shape) * (1 + 1e-5 * normal),
+    }[mode]()
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 100])
+@pytest.mark.parametrize(
+    "mode", ["plain", "rows of every magnitude", "every magnitude", "tenths", "neighbours", "edge"]
+)
+def test_thousands_of_triples_stay_within_reach(mode, size):
+    """The bounds are held against computed distances themselves; points on a line make them tight."""
+    rng = np.random.default_rng(size)
+    x, o, q = (scattered(rng, (5000, size), mode) for _ in range(3))
+    with np.errstate(all="ignore"):
+        line = x + (q - x) * rng.random((5000, 1))
+        floats = tuple(a.astype(np.float32).astype(np.float64) for a in (x, line, q))
+        for name in VECTOR_METRICS:
+            for triple in ((x, o, q), (x, line, q), (x, o, x)):
+                metric = METRICS[name]
+                within_reach(metric, metric.tolerance(size), triple, computed(metric, triple[0], triple[2]))
+        total = np.zeros(5000, np.float32)
+        for a, b in zip(floats[0].T, floats[2].T, strict=True):
+            total += (a.astype(np.float32) - b.astype(np.float32)) ** 2
+        subject = Call("staticinvoke", (), **L2)
+        tolerance = metric_distance._tolerance(METRICS["euclidean"], subject, size, ())
+        within_reach(METRICS["euclidean"], tolerance, floats, np.sqrt(total).astype(np.float64))
+
+
+def computed(metric, one, other):
+    return metric.between(metric.prepare(one), metric.prepare(other))
+
+
+def within_reach(metric, tolerance, triple, found):
+    x, o, q = triple
+    usable = np.all([metric.defined(points) & np.isfinite(points).all(axis=1) for points in triple], axis=0)
+    between = computed(metric, o, q)
+    usable &= between < tolerance.limit
+    least, greatest = tolerance.reach(computed(metric, x, o), computed(metric, x, o), between)
+    assert ((least <= found) & (found <= greatest))[usable].all()
 
 
 def test_vectors_far_apart_are_skipped_at_every_magnitude():
