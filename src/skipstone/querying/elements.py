@@ -70,6 +70,7 @@ class ElementImplication(Implication):
     A NULL array makes every one of these leaves NULL (``exists`` included), so nothing need hold of it.  Nothing is
     implied by a NOT of such a function, which speaks of all elements.  In ``array_contains`` and ``arrays_overlap`` the
     array may be cast to a wider type without loss: then a literal that no element can have been is left out.
+    The one ``element_at`` that gives a default outside the array, inside ``split_part``, is of no column.
     """
 
     def implied(self, leaf: Expression) -> Expression | None:
