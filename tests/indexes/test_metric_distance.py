@@ -471,6 +471,21 @@ def test_many_lengths_are_unknown_and_the_most_frequent_one_is_described():
     assert index.collect_metadata(objects_of([[[1.0] * n for n in range(20)]], "array<double>")[0]).clouds is None
 
 
+@pytest.mark.parametrize("type_", ["array<bigint>", "array<int>", "array<float>"])
+@pytest.mark.parametrize("metric", VECTOR_METRICS)
+def test_the_stored_origin_is_the_one_that_was_used(metric, type_):
+    """Also at the edge of what the column's numbers can be: the double of 2⁶³ - 1 is no long number."""
+    edge = {"array<bigint>": 2**63 - 1, "array<int>": 2**31 - 1, "array<float>": float(np.float32(3.4e38))}[type_]
+    least = -edge - 1 if isinstance(edge, int) else -edge
+    for rows in ([[edge, edge]], [[least, least]], [[edge, 0], [least, 0]], [[edge, 1], [1, edge], [7, 8]]):
+        index = MetricDistanceIndex("c", metric=metric)
+        column = pa.array(rows, ARROW[type_])
+        stored = index.collect_metadata(pa.record_batch({"c": column})).finish(OBJECT)
+        origin = pa.array([stored["origin"]], ARROW[type_]).to_pylist()[0]
+        reached = METRICS[metric].distances(METRICS[metric].find(column).points[2], origin)
+        assert (stored["lower"], stored["upper"]) == ([reached.min()], [reached.max()])
+
+
 def test_text_that_is_not_utf8_is_unknown():
     index = MetricDistanceIndex("c", metric="levenshtein")
     odd = pa.record_batch({"c": pa.array([b"a\xff", b"b"], pa.binary()).view(pa.string())})

@@ -243,7 +243,9 @@ class VectorMetric(Metric):
     def centre(self, points: Points, element: np.dtype[Any]) -> tuple[float, ...]:
         """Take the candidate from which the farthest point is least far, in numbers that the column could hold."""
         candidates = [as_element(middle, element) for middle in self.candidates(points)]
-        defined = [point for point in candidates if self.defined(point.reshape(1, -1))[0]] or [points[0]]
+        defined = [point for point in candidates if self.defined(point.reshape(1, -1))[0]]
+        if not defined:
+            return tuple(as_element(points[0], element).tolist())
         return tuple(min(defined, key=lambda point: self.distances(points, point).max()).tolist())
 
 
@@ -304,7 +306,7 @@ class Angular(VectorMetric):
         if element.kind == "f":
             return super().centre(points, element)
         middle = super().centre(points, np.dtype(np.float64))
-        return tuple(points[int(np.argmin(self.distances(points, middle)))].tolist())
+        return tuple(as_element(points[int(np.argmin(self.distances(points, middle)))], element).tolist())
 
     def tolerance(self, kind: int) -> Tolerance:
         return Tolerance(0.0, (kind + 32) * 2.0**-49, 2.0**10)
@@ -437,7 +439,10 @@ def one_less_cosine(angle: Floats) -> Floats:
 
 
 def as_element(point: Floats, element: np.dtype[Any]) -> Floats:
-    """Round coordinates to what a type of number can hold; the doubles that stand for these."""
+    """Round coordinates to what a type of number can hold; the doubles that stand for these.
+
+    The double nearest to the greatest of the long numbers is beyond all of them.
+    """
     if element.kind == "f":
         return point.astype(element).astype(np.float64)
     bounds = np.iinfo(element)
