@@ -23,7 +23,7 @@ from skipstone.expressions.ranges import at_least, between
 from skipstone.expressions.tree import Call, Column, EqualTo, Literal
 from skipstone.functions import FunctionIdentities
 from skipstone.indexing.failures import explained_failures
-from tests.support import assert_same_rows, write_objects
+from tests.support import assert_same_rows, conf, write_objects
 
 # --- identities, without Spark ---------------------------------------------------------------------------------------
 
@@ -249,6 +249,9 @@ def test_a_python_function_that_is_registered_anew(spark, dataset, indexed, monk
         careless.setattr(FunctionIdentities, "difference", lambda *_: None)
         with pytest.raises(AssertionError):  # rows are lost where nobody looks at identities
             assert_same_rows(spark, df.where(query))
+    spark.udf.register("named", first)
+    with conf(spark, {"spark.sql.execution.pyspark.binaryAsBytes": "false"}):
+        assert_not_used(spark, dataset, df.where(query))
     spark.udf.register("named", first, "binary")
     assert_not_used(spark, dataset, df.where("named(ua) = CAST('curl' AS BINARY)"))
     spark.udf.register("named", F.udf(first).asNondeterministic())

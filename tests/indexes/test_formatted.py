@@ -176,6 +176,11 @@ def test_only_a_name_can_be_a_function(name):
         FormattedIndex("ua", extract=name)
 
 
+def test_it_is_of_one_column():
+    with pytest.raises(SettingError, match="name the one that queries call it on"):
+        FormattedIndex("*", extract="f")
+
+
 def test_names_are_quoted_and_options_survive_the_manifest():
     index = FormattedIndex("s.`odd.name`", extract="db.agentName", type="string")
     assert index.inputs(()) == ("`db`.`agentName`(`s`.`odd.name`)",)

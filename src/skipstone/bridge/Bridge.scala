@@ -38,7 +38,8 @@ object Bridge {
 
   /** The user's functions in expressions over a scan's columns. */
   def functionsIn(scan: FileScan, expressions: java.util.List[String]): String =
-    functions(scan.analyzed(expressions.asScala.toSeq).flatMap(_.collect(Function.unlift(FunctionIds.of))))
+    functions(scan.session.withActive(
+      scan.analyzed(expressions.asScala.toSeq).flatMap(_.collect(Function.unlift(FunctionIds.of)))))
 
   /** The pickled function of a Python function's id, or null. */
   def functionCommand(id: String): Array[Byte] = FunctionIds.command(id)

@@ -17,7 +17,8 @@ private[skipstone] case class FunctionId(name: String, kind: String, id: String,
 /**
  * Tells two definitions of one name apart.
  *
- *  - Python: the MD5 of the pickled function and return type, and the way it is evaluated.
+ *  - Python: the MD5 of the pickled function and return type, the way it is evaluated, and the
+ *    settings that decide how values go to Python and back, where they are not at their default.
  *  - Java, Scala: the class, the MD5 of its byte code and of the function object as Java serialises
  *    it, an MD5 of the jars that the user brought (what it calls may be in any of them) with the
  *    version of Java, and the type of its results.
@@ -28,6 +29,9 @@ private[skipstone] case class FunctionId(name: String, kind: String, id: String,
 private[skipstone] object FunctionIds {
   private val MaxCommands = 512
   private val MaxArity = 22
+  private val PythonSettings = Seq(
+    "execution.pythonUDF.", "execution.pandas.", "execution.pyspark.", "pyspark.", "legacy.execution.pythonUDF.",
+    "legacy.execution.pandas.").map("spark.sql." + _)
   private val UserDefined = Set("python_udf", "scala_udf", "java_udf", "hive")
 
   private val commands = new java.util.LinkedHashMap[String, Array[Byte]](64, 0.75f, true) {
@@ -57,9 +61,9 @@ private[skipstone] object FunctionIds {
   /** By resolving a call of it, which is the same in every release; a Python function takes any number of arguments. */
   def registered(session: classic.SparkSession, name: String): Option[FunctionId] = {
     val quoted = name.split('.').map(part => "`" + part.replace("`", "``") + "`").mkString(".")
-    (0 to MaxArity).iterator.flatMap { n =>
+    session.withActive((0 to MaxArity).iterator.flatMap { n =>
       Try(session.range(1).selectExpr(s"$quoted(${Seq.fill(n)("NULL").mkString(", ")})").queryExecution.analyzed).toOption
-    }.flatMap(_.expressions.flatMap(_.collect(Function.unlift(of)))).nextOption()
+    }.flatMap(_.expressions.flatMap(_.collect(Function.unlift(of)))).nextOption())
   }
 
   def temporary(session: classic.SparkSession): Seq[FunctionId] = {
@@ -71,7 +75,9 @@ private[skipstone] object FunctionIds {
 
   private def python(p: PythonFuncExpression): String = {
     val command = p.func.command.toArray
-    val id = s"${ExpressionJson.hex(ExpressionJson.md5(command))}/${p.evalType}"
+    val settings = Parameters.changed(name => PythonSettings.exists(name.startsWith)).mkString(" ")
+    val told = if (settings.isEmpty) "" else "/" + ExpressionJson.hex(ExpressionJson.md5(settings.getBytes(UTF_8)))
+    val id = s"${ExpressionJson.hex(ExpressionJson.md5(command))}/${p.evalType}$told"
     commands.synchronized(commands.put(id, command))
     if (p.func.broadcastVars != null && !p.func.broadcastVars.isEmpty) s"~$id" else id
   }

@@ -37,13 +37,14 @@ private[skipstone] object Parameters {
     if (known) ExpressionJson.hex(ExpressionJson.md5(text.toString.getBytes(UTF_8))).take(16) else Unknown
   }
 
-  private def environment(e: Expression): String = {
-    val conf = SQLConf.get
-    val settings = conf.getAllConfs.toSeq.sorted.filter { case (name, _) =>
-      name.startsWith("spark.sql.") && !Harmless.exists(name.startsWith)
-    }.filterNot { case (name, value) => Try(defaults.getConfString(name)).toOption.contains(value) }
-    s"$SPARK_VERSION ${conf.ansiEnabled} ${settings.mkString(" ")} ${e.productArity} "
-  }
+  private def environment(e: Expression): String =
+    s"$SPARK_VERSION ${SQLConf.get.ansiEnabled} ${changed(name => !Harmless.exists(name.startsWith)).mkString(" ")} ${e.productArity} "
+
+  /** The settings that are not at their default, among those of Spark SQL whose names are wanted. */
+  def changed(wanted: String => Boolean): Seq[(String, String)] =
+    SQLConf.get.getAllConfs.toSeq.sorted.filter { case (name, value) =>
+      name.startsWith("spark.sql.") && wanted(name) && !Try(defaults.getConfString(name)).toOption.contains(value)
+    }
 
   /** Each value with its class and, where it has no fixed length, its length, so that equal texts are equal values. */
   private def spell(value: Any, e: Expression, text: StringBuilder): Boolean = value match {

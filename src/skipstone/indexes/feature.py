@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from skipstone.errors import IndexingError, SettingError
 from skipstone.expressions import deep_json
 from skipstone.expressions.from_spark import read_expression
+from skipstone.expressions.names import parse_column
 from skipstone.expressions.normalize import normalize
 from skipstone.expressions.tree import And, Call, Cast, Column, Expression, Literal, Or
 from skipstone.expressions.types import has_collation
@@ -211,7 +212,7 @@ def _unfit_vertex(vertex: Expression, padded: set[str]) -> str | None:
             return f"calls {vertex.name} with timestamps, which it sees in the time zone of the session"
         case Cast() if not is_atomic(tuple(types)):
             return f"casts {types[1]} to {types[0]}, which depends on the session's settings"
-        case Column(name) if name in padded:
+        case Column(name) if parse_column(name)[0] in padded:
             return f"is about {name}, a column of fixed length, which queries see padded"
     return "compares text by a collation" if any(map(has_collation, types)) else None
 

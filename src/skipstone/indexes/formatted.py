@@ -72,6 +72,9 @@ class FormattedIndex(Index):
         if not _is_name(self.extract):
             msg = f"extract={self.extract!r} is not the name of a function: give the name under which it is registered"
             raise SettingError(msg)
+        if self.column == "*":
+            msg = f"column='*' is not a column for {self.extract}: name the one that queries call it on"
+            raise SettingError(msg)
         super().__post_init__()
 
     @property
