@@ -402,17 +402,16 @@ def test_the_choice_is_close_to_the_best():
     for trial in range(24):
         low = rng.integers(0, 12, (2, 9)).astype(float) if trial % 2 else rng.random((2, 9))
         boxes = np.unique(np.concatenate([low, low]), axis=1)
-        extent = (boxes[2:].max(axis=1) - boxes[:2].min(axis=1))[:, None] / 4
+        extent = np.tile(boxes[2:].max(axis=1) - boxes[:2].min(axis=1), 2)[:, None]
+        ends = boxes * [[1], [1], [-1], [-1]] / extent
 
-        def total(found, extent=extent):
-            return float(_boxes._costs(found, extent).sum())
+        def total(parts, ends=ends):
+            return sum(float(_boxes._cost(ends[:, part].min(axis=1))) for part in parts)
 
-        best = min(
-            total(np.stack([_boxes._hull(boxes[:, part]) for part in parts], axis=1))
-            for parts in partitions(list(range(boxes.shape[1])), 3)
-        )
-        worse.append(total(best_boxes(boxes, 3)) / best)
-        single.append(total(_boxes._hull(boxes)[:, None]) / best)
+        best = min(map(total, partitions(list(range(boxes.shape[1])), 3)))
+        found = best_boxes(boxes, 3) * [[1], [1], [-1], [-1]] / extent
+        worse.append(float(_boxes._cost(found).sum()) / best)
+        single.append(total([list(range(boxes.shape[1]))]) / best)
     assert np.mean(worse) < 1.03
     assert np.max(worse) < 1.35
     assert np.mean(single) > 3

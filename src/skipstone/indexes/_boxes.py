@@ -97,20 +97,52 @@ def best_boxes(boxes: Boxes, count: int) -> Boxes:
     the best of both is within a few percent of the best choice there is, as ``tests/indexes/test_geo_box.py`` measures
     by trying all partitions of small sets.
     """
-    boxes = np.unique(coarser(boxes), axis=1)
+    boxes = _distinct(coarser(boxes))
     if boxes.shape[1] <= count:
         return boxes
-    scaled = _quarter(boxes)
-    extent = (scaled[2:].max(axis=1) - scaled[:2].min(axis=1))[:, None]
+    corners = np.concatenate([_quarter(boxes[:2]), -_quarter(boxes[2:])])
+    extent = _sizes(_hull(corners))
     extent[extent == 0] = 1
-    found = [
-        _united(np.stack([_hull(boxes[:, part]) for part in parts], axis=1), extent, count)
-        for parts in _divided(scaled, extent, (count, count + 2, 2 * count + 4))
-    ]
-    return min(found, key=lambda few: float(_costs(few, extent).sum()))
+    corners /= np.tile(extent, 2)[:, None]
+    best, least = None, np.inf
+    for parts in _divided(corners, (count, count + 2, 2 * count + 4)):
+        found = _united(parts, np.stack([_hull(corners[:, part]) for part in parts], axis=1), count)
+        total = sum(float(_cost(_hull(corners[:, part]))) for part in found)
+        if total < least:
+            best, least = found, total
+    assert best is not None  # noqa: S101  (a total is finite)
+    return np.stack([np.append(boxes[:2, p].min(axis=1), boxes[2:, p].max(axis=1)) for p in best], axis=1)
 
 
-def _divided(scaled: Boxes, extent: Boxes, sizes: tuple[int, ...]) -> Iterator[list[Places]]:
+def _distinct(boxes: Boxes) -> Boxes:
+    """Give each box once, in an order that is the same however they came."""
+    ranked = boxes[:, np.lexsort(boxes[::-1])]
+    return ranked[:, np.append(True, (ranked[:, 1:] != ranked[:, :-1]).any(axis=0))] if ranked.size else ranked
+
+
+# Below, boxes have their high ends negated, so that to unite them is to take the least of each number, and their sizes
+# are parts of the extent of all.
+
+
+def _hull(corners: Boxes) -> Boxes:
+    """Give the one box that covers boxes."""
+    hull: Boxes = np.minimum.reduce(corners, axis=1)
+    return hull
+
+
+def _sizes(corners: Boxes) -> Boxes:
+    """Give the sizes of boxes along both axes."""
+    return -(corners[:2] + corners[2:])
+
+
+def _cost(corners: Boxes) -> Boxes:
+    """Give what boxes add to the sum that is to be small."""
+    width, height = _sizes(corners)
+    cost: Boxes = width * height + QUERY_SIZE * (width + height)
+    return cost
+
+
+def _divided(corners: Boxes, sizes: tuple[int, ...]) -> Iterator[list[Places]]:
     """Cut a set of boxes into more and more parts, at each step where it saves most; show them at some sizes."""
     numbers = itertools.count()
     waiting: list[tuple[float, int, Places, Places]] = []  # with a number that decides between equals
@@ -120,10 +152,10 @@ def _divided(scaled: Boxes, extent: Boxes, sizes: tuple[int, ...]) -> Iterator[l
         if len(part) == 1:
             single.append(part)
         else:
-            change, left, right = _best_cut(scaled[:, part], extent)
+            change, left, right = _best_cut(corners[:, part])
             heapq.heappush(waiting, (change, next(numbers), part[left], part[right]))
 
-    add(np.arange(scaled.shape[1]))
+    add(np.arange(corners.shape[1]))
     for size in sizes:
         while waiting and len(waiting) + len(single) < size:
             _, _, left, right = heapq.heappop(waiting)
@@ -132,48 +164,33 @@ def _divided(scaled: Boxes, extent: Boxes, sizes: tuple[int, ...]) -> Iterator[l
         yield single + [np.append(left, right) for _, _, left, right in waiting]
 
 
-def _best_cut(scaled: Boxes, extent: Boxes) -> tuple[float, Places, Places]:
+def _best_cut(corners: Boxes) -> tuple[float, Places, Places]:
     """Find the cut that saves most: what it changes, and the boxes on either side."""
     best: tuple[float, Places, Places] | None = None
     for axis in (0, 1):
-        order = np.argsort(scaled[axis], kind="stable")
-        low, high = scaled[:2, order], scaled[2:, order]
-        left = np.maximum.accumulate(high, axis=1) - np.minimum.accumulate(low, axis=1)
-        right = np.maximum.accumulate(high[:, ::-1], axis=1) - np.minimum.accumulate(low[:, ::-1], axis=1)
-        costs = _cost(left[:, :-1] / extent) + _cost(right[:, -2::-1] / extent)
-        cut = int(np.argmin(costs))
-        change = float(costs[cut] - _cost(left[:, -1:] / extent)[0])
+        order = np.argsort(corners[axis], kind="stable")
+        ranked = corners[:, order]
+        left = _cost(np.minimum.accumulate(ranked, axis=1))
+        right = _cost(np.minimum.accumulate(ranked[:, :0:-1], axis=1))
+        costs = left[:-1] + right[::-1]
+        cut = int(costs.argmin())
+        change = float(costs[cut] - left[-1])
         if best is None or change < best[0]:
             best = (change, order[: cut + 1], order[cut + 1 :])
     assert best is not None  # noqa: S101  (there are two axes)
     return best
 
 
-def _cost(sizes: Boxes) -> Boxes:
-    """Give what boxes of these sizes, relative to the extent, add to the sum."""
-    cost: Boxes = sizes[0] * sizes[1] + QUERY_SIZE * (sizes[0] + sizes[1])
-    return cost
-
-
-def _costs(boxes: Boxes, extent: Boxes) -> Boxes:
-    """Give what boxes add to the sum."""
-    scaled = _quarter(boxes)
-    return _cost((scaled[2:] - scaled[:2]) / extent)
-
-
-def _united(boxes: Boxes, extent: Boxes, count: int) -> Boxes:
-    """Unite pairs of boxes until ``count`` are left, at each step the pair that costs least."""
-    while boxes.shape[1] > count:
-        scaled = _quarter(boxes)
-        sizes = np.maximum(scaled[2:, :, None], scaled[2:, None]) - np.minimum(scaled[:2, :, None], scaled[:2, None])
-        alone = _costs(boxes, extent)
-        rise = _cost(sizes / extent[:, :, None]) - alone[:, None] - alone
+def _united(parts: list[Places], hulls: Boxes, count: int) -> list[Places]:
+    """Unite pairs of parts until ``count`` are left, at each step the pair that costs least."""
+    parts = list(parts)
+    while len(parts) > count:
+        alone = _cost(hulls)
+        rise = _cost(np.minimum(hulls[:, :, None], hulls[:, None])) - alone[:, None] - alone
         np.fill_diagonal(rise, np.inf)
-        pair = divmod(int(np.argmin(rise)), boxes.shape[1])
-        boxes = np.append(np.delete(boxes, pair, axis=1), _hull(boxes[:, pair])[:, None], axis=1)
-    return boxes
-
-
-def _hull(boxes: Boxes) -> Boxes:
-    """Give the one box that covers boxes."""
-    return np.append(boxes[:2].min(axis=1), boxes[2:].max(axis=1))
+        one, other = divmod(int(rise.argmin()), len(parts))
+        hulls[:, one] = np.minimum(hulls[:, one], hulls[:, other])
+        hulls = np.delete(hulls, other, axis=1)
+        parts[one] = np.append(parts[one], parts[other])
+        del parts[other]
+    return parts
