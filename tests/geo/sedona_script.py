@@ -22,7 +22,16 @@ SELECT id, cast(id % 20 * 9 - 90 AS double) + (id % 7) / 10 AS lat,
        cast(id DIV 20 * 18 - 180 AS double) + (id % 11) / 10 AS lng
 FROM range(400)
 """
-ODD = [(None, 5.0), (5.0, None), (float("nan"), 5.0), (5.0, float("inf")), (90.0, 180.0), (-90.0, -180.0)]
+ODD = [
+    (None, 5.0),
+    (5.0, None),
+    (float("nan"), 5.0),
+    (5.0, float("inf")),
+    (5.0, -float("inf")),
+    (5.0, -1e308),
+    (90.0, 180.0),
+    (-90.0, -180.0),
+]
 RING = "POLYGON ((0 0, 40 0, 40 40, 0 40, 0 0), (10 10, 30 10, 30 30, 10 30, 10 10))"
 WHERES = [
     "ST_Contains(ST_GeomFromWKT('{ring}'{srid}), {point})",

@@ -75,8 +75,8 @@ def truth(*arguments):
         return None
     if len(place) == 1:
         made = shapely.from_wkb(place[0])
-    elif any(map(math.isnan, place)):
-        return True  # nothing is said of NaN, so that any library may find what it likes
+    elif not all(abs(number) < 1e40 for number in place):
+        return True  # nothing is said of NaN, of what is infinite or very far, so that a library may find what it likes
     else:
         made = shapely.Point(*place)
     if made.is_empty:
@@ -313,6 +313,13 @@ def test_without_shapely_the_bounds_are_used(monkeypatch):
     metadata = collect(index, [points([(1, 1)]), points([(4, 4)])], TYPES)
     assert kept_objects(index, meets(ring), metadata).tolist() == [True, False]
     Shape.of.cache_clear()
+
+
+def test_a_call_that_spark_wrote_is_not_what_functions_imply():
+    place = meets(shapely.box(0, 0, 1, 1))
+    assert labelled(place) is not None
+    for theirs in ({"kind": "python"}, {"class_name": "org.apache.spark.sql.catalyst.expressions.PythonUDF"}):
+        assert labelled(Call(place.name, place.arguments, "boolean", **theirs)) is None
 
 
 def test_very_large_predicates_are_left_to_others():

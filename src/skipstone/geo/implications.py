@@ -5,7 +5,8 @@ common, if ``ST_Distance(G, p) <= r`` then they have points within ``r`` of one 
 that is not empty:
 
 * the coordinates of ``p`` lie within the bounds of ``G``, ``r`` and a margin for rounding added on each side (or one of
-  them is NaN: nothing is relied on of what a library makes of that), which every index on the columns serves; and
+  them is NaN, infinite or very large: nothing is relied on of what a library makes of that, see ``shapes.TRUSTED``),
+  which every index on the columns serves; and
 * ``meets(p, G, r)``, which only a GeoBox index serves, since it holds for a box around ``p``, too.
 
 Where ``p`` is NULL, so is the predicate, and no row of it is kept.
@@ -27,7 +28,7 @@ from skipstone.expressions.tree import (
     Column,
     EqualTo,
     Expression,
-    IsNaN,
+    GreaterThan,
     LessThan,
     LessThanOrEqual,
     Literal,
@@ -35,7 +36,7 @@ from skipstone.expressions.tree import (
     Or,
 )
 from skipstone.geo.envelopes import GeometryError
-from skipstone.geo.shapes import MEETS, Shape
+from skipstone.geo.shapes import MEETS, TRUSTED, Shape
 from skipstone.querying.implication import Implication, NotTheSameFunctionError
 
 if TYPE_CHECKING:
@@ -180,7 +181,11 @@ def _pair(function: GeoFunction, first: Expression, second: Expression) -> tuple
 
 
 def _within(subject: Expression, low: float, high: float) -> list[Expression]:
-    """Say that a coordinate, as a double, lies between bounds, or is NaN."""
+    """Say that a coordinate, as a double, lies between bounds or is not to be relied on; NaN is the greatest number.
+
+    Each coordinate is bounded for itself: where one is finite and out of bounds, the envelopes do not meet, no ray from
+    the point crosses an edge, and no distance is small, whatever the other is.
+    """
     if not isinstance(subject, Column | Cast) or not _NUMBER.fullmatch(subject.type):
         return []
     bounded = between(subject if subject.type in ("float", "double") else Cast(subject, "double"), low, high)
@@ -190,7 +195,8 @@ def _within(subject: Expression, low: float, high: float) -> list[Expression]:
     while isinstance(column, Cast):
         column = column.child
     if isinstance(column, Column) and column.type in ("float", "double"):
-        return [Or((bounded, IsNaN(column)))]
+        large, small = Literal(TRUSTED, column.type), Literal(-TRUSTED, column.type)
+        return [Or((bounded, GreaterThan(column, large), LessThan(column, small)))]
     return [bounded]
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Boxes: TypeAlias = npt.NDArray[np.float64]
 
-__all__ = ["MEETS", "Shape"]
+__all__ = ["MEETS", "TRUSTED", "Shape"]
 
 MEETS = "skipstone:meets"
 """The name of the predicate that functions on geometries come down to: the subject meets a constant geometry, or comes
@@ -27,6 +27,12 @@ _MARGIN = 1e-9
 
 Distances between points and lines are made of a dozen operations, each off by 2⁻⁵³ of the greatest number in it, which
 is a difference of coordinates or a coordinate: some 10⁻¹⁵ in all.  This is a million times that.
+"""
+
+TRUSTED = 2.0**120
+"""Coordinates beyond this, infinite ones and NaN are not relied on.
+
+Libraries multiply coordinates with one another; where that overflows, a point may be found to be on a line far away.
 """
 
 _TOO_LARGE = 1e15
@@ -79,9 +85,11 @@ class Shape:
             & (boxes[2] >= x - margin)
             & (boxes[3] >= y - margin)
         )
+        reach = np.abs(boxes).max(axis=0, initial=0)
+        near |= ~(reach <= TRUSTED)
         if self.exact is None:
             return near
-        asked = np.flatnonzero(near & (np.abs(boxes).max(axis=0, initial=0) < _TOO_LARGE))
+        asked = np.flatnonzero(near & (reach < _TOO_LARGE))
         if len(asked):
             near[asked] = self._meets(boxes[:, asked], margin)
         return near

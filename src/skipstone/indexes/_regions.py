@@ -189,7 +189,9 @@ def _is_number(value: Any) -> bool:
 
 
 def _meets(call: Call, columns: tuple[str, ...]) -> Region | None:
-    """Read what functions on geometries imply."""
+    """Read what functions on geometries imply; a call that Spark wrote has a class, and is not that."""
+    if call.class_name or call.kind:
+        return None
     match call.arguments:
         case (Column(x), Column(y), Literal(geometry), Literal(float(distance))) if {x, y} == set(columns):
             swapped = x != columns[0]

@@ -247,7 +247,8 @@ class GeoBoxFilter(Filter):
     ``c > v``, ``c >= v``          ``U > v`` (``U ≥ v``)
     ``c = v``, ``c IN (…)``        some ``v`` lies in ``[L, U]``
     ``isnan(c)``                   never: no box holds a NaN
-    ``meets(x, y, G, r)``          its distance from the geometry ``G`` is at most ``r``, a margin for rounding included
+    ``meets(x, y, G, r)``          its distance from the geometry ``G`` is at most ``r``, with a margin for rounding, or
+                                   it reaches beyond ``shapes.TRUSTED``
     ``meets(g, G, r)``             the same: the box holds ``g``, so it is as near to ``G`` as ``g`` is, or nearer
     ``a AND b AND …``              it passes each term that is one of these; the others can only make fewer rows match
     ``a OR b OR …``                it passes some term, and all of them are of these
