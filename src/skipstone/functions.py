@@ -7,6 +7,7 @@ whose functions are, in that query, the recorded ones.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import pickletools
@@ -44,7 +45,6 @@ _USERS = ("python", "java", "scala")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _FOR_DEVELOPMENT = re.compile(r"""extra\s*==\s*["'](?:all|benchmark|build|complete|dev|doc|lint|test|typ)""")
-_IMPORT = re.compile(rb"^[ \t]*(?:from|import)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 _UNVERSIONED = frozenset({*sys.stdlib_module_names, "builtins", "pyspark", "py4j", "__main__"})
 _MOST_SOURCES = 2_000
 _MOST_SHOWN = 100
@@ -293,9 +293,22 @@ def _installed(name: str, installation: tuple[tuple[str, int], ...]) -> _Package
         found = [distribution(d) for d in _distributions(installation).get(name, ())]
         if not found or any('"editable": true' in (d.read_text("direct_url.json") or "") for d in found):
             return None
+        if not any(_is_imported_from(name, d) for d in found):
+            return None
         return _Package(frozenset(version for d in found for version in _required(d)))
     except PackageNotFoundError:
         return None
+
+
+def _is_imported_from(name: str, installed: Distribution) -> bool:
+    """Say whether it is a distribution's package that is imported by a name, not another that hides it."""
+    try:
+        spec = find_spec(name)
+    except (ImportError, ValueError):
+        return False
+    places = [*(spec.submodule_search_locations or ()), spec.origin] if spec is not None else []
+    root = Path(str(installed.locate_file(""))).resolve()
+    return any(place is not None and Path(place).resolve().is_relative_to(root) for place in places)
 
 
 def _uninstalled(name: str) -> _Package | None:
@@ -346,5 +359,16 @@ def _sources(name: str, files: tuple[tuple[str, int, int], ...]) -> _Package:
     for path, _, _ in files:
         source = Path(path).read_bytes()
         digest.update(source)
-        needs.update(found[1].decode() for found in _IMPORT.finditer(source))
+        needs |= _imported(source)
     return _Package(frozenset({f"{name}=={digest.hexdigest()[:16]}"}), tuple(needs))
+
+
+def _imported(source: bytes) -> set[str]:
+    """Name the top-level packages that a module imports, wherever in it; none for what is no Python."""
+    try:
+        vertices = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError, RecursionError):
+        return set()
+    names = [alias.name for vertex in vertices if isinstance(vertex, ast.Import) for alias in vertex.names]
+    names += [vertex.module or "" for vertex in vertices if isinstance(vertex, ast.ImportFrom) and not vertex.level]
+    return {name.partition(".")[0] for name in names if name}

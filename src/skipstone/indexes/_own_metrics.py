@@ -156,8 +156,18 @@ def _same(origin: Any, value: Any, spark_type: str) -> bool:
             return len(origin) == len(value) and all(_same(o, v, element) for o, v in zip(origin, value, strict=True))
         case (str() | tuple(), _) | (_, str() | tuple()):
             return False
-    rounded = float(np.float32(origin)) if spark_type == "float" else origin
-    return bool(rounded == value) and math.copysign(1, rounded) == math.copysign(1, value)
+    rounded = _single(origin) if spark_type == "float" else origin
+    return rounded is not None and bool(rounded == value) and math.copysign(1, rounded) == math.copysign(1, value)
+
+
+def _single(number: float) -> float | None:
+    """Give the single-precision number that Spark reads where a number is written; ``None`` next to a tie.
+
+    What is written is not quite the number but nearer to it than to its neighbours; where all of these are rounded to
+    the same, so is what is written.
+    """
+    near = [np.float32(math.nextafter(number, away)) for away in (-math.inf, math.inf)]
+    return float(near[0]) if near[0] == near[1] else None
 
 
 def _element(spark_type: str) -> str:

@@ -44,7 +44,7 @@ _NAMED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _LEVENSHTEIN = "org.apache.spark.sql.catalyst.expressions.Levenshtein"
 _L2_DISTANCE = "org.apache.spark.sql.catalyst.expressions.VectorFunctionImplUtils.vectorL2Distance"
 _COSINE = "cosine_distance"
-_MOST_EXACT = 2**53
+_MOST_EXACT = 2**53 - 1  # every whole number beyond it is a double beyond it
 _LONGEST_NAME = 120
 
 
