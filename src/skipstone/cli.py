@@ -113,7 +113,7 @@ def _telling() -> Callable[[str], None]:
 
 
 @dataset_command(app)
-def index(
+def index(  # noqa: PLR0913, PLR0917  (an option for each type of index)
     reading: Reading,
     path: PathArgument = None,
     minmax: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="MinMax index.")] = None,

@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from skipstone.errors import IndexingError, SettingError
 from skipstone.functions import raw_identity, state_version
-from skipstone.indexes._metrics import METRICS, VectorMetric, distances_between, one_less_cosine
+from skipstone.indexes._metrics import FUNCTIONS_VERSION, METRICS, VectorMetric, distances_between, one_less_cosine
 from skipstone.indexes._own_metrics import Vouched, sql_literal, vouched
 from skipstone.indexing.shipping import ship
 
@@ -35,10 +35,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["VERSION", "register", "vouch_for"]
-
-VERSION = "1"
-"""Changes when the results of a function do."""
+__all__ = ["register", "vouch_for"]
 
 _MOST_SAMPLED = 8
 _SLACK = 1e-9
@@ -97,7 +94,7 @@ def register(spark: SparkSession) -> None:
     for function in FUNCTIONS:
         registered = F.udf(_by_rows(function), "double") if make is None else make(function, "double")
         spark.udf.register(function.__name__, registered)
-        state_version(spark, function.__name__, VERSION)
+        state_version(spark, function.__name__, FUNCTIONS_VERSION)
 
 
 def _by_rows(function: Callable[[pa.Array, pa.Array], pa.Array]) -> Callable[[Any, Any], float | None]:

@@ -13,20 +13,23 @@ import json
 import pickletools
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from skipstone.errors import IndexingError
 from skipstone.expressions.tree import Call, Expression
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
+
+    Declared: TypeAlias = tuple[str, ...] | Mapping[str, str] | None
 
 __all__ = [
     "FunctionIdentities",
@@ -160,18 +163,20 @@ def function_command(spark: SparkSession, raw: str) -> bytes | None:
 
 
 def recorded_functions(
-    spark: SparkSession, scan: Any, index_name: str, inputs: Sequence[str], declared: tuple[str, ...] | None
+    spark: SparkSession, scan: Any, index_name: str, inputs: Sequence[str], declared: Declared
 ) -> dict[str, str]:
     """Give the identities of the functions whose results an index will hold, by name.
 
     Those that it declares; where it declares nothing, those in its inputs and whatever else the session has registered,
-    so that a function registered anew under such a name is noticed.
+    so that a function registered anew under such a name is noticed.  Identities that it declares itself stand.
 
     Raises
     ------
     IndexingError
         When one of them is not registered, not deterministic, or could not be known again.
     """
+    if isinstance(declared, Mapping):
+        return dict(declared)
     if declared == ():
         return {}
     identities = session_identities(spark)

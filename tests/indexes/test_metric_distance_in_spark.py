@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import functions as F
 from tests.support import assert_sound, relevant, settings
 
-from skipstone import Dataset, distances
+from skipstone import Dataset, distances, skipping_stats
 from skipstone.errors import IndexingError, SettingError
 from skipstone.functions import state_version
 from skipstone.indexes import _own_metrics
@@ -192,3 +192,28 @@ def test_another_session_knows_the_functions_again(spark, places):
         assert assert_sound(other, frame, ["euclidean_distance(v, array(3.0D, 9.0D)) < 3"]) > 0
         other.udf.register("euclidean_distance", F.udf(lambda a, b: 0.0, "double"))
         assert assert_sound(other, frame, ["euclidean_distance(v, array(3.0D, 9.0D)) < 3"]) == 0
+
+
+def test_another_function_of_that_name_is_not_taken_for_ours(spark, tmp_path):
+    """Registered before the index was made or after it: the index computes our distances and serves no others."""
+    folder = str(tmp_path / "d")
+    rows = "SELECT id, array(double(id), 0D) AS v FROM range(0, 40, 1, 4)"
+    spark.sql(rows).write.parquet(folder)
+    query = "euclidean_distance(v, array(0D, 0D)) < 3D"
+    dataset = Dataset.for_path(spark, folder)
+
+    def answered():
+        with skipping_stats(spark) as stats:
+            count = spark.read.parquet(folder).where(query).count()
+        return count, stats[-1]
+
+    spark.udf.register("euclidean_distance", lambda v, w: 0.1 * abs(v[0] - w[0]), "double")
+    try:
+        dataset.create_indexes(MetricDistanceIndex("v"))
+        count, stats = answered()
+        assert (count, stats.objects.skipped) == (30, 0)
+        assert any("euclidean_distance is not known to be" in reason for reason in stats.not_used)
+    finally:
+        distances.register(spark)
+    count, stats = answered()
+    assert (count, stats.objects.skipped) == (3, 3)

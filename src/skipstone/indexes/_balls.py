@@ -45,8 +45,8 @@ class Ball:
             lower, upper = 0.0, math.inf
             between = metric.distances(as_points(other.origin), self.origin)[0]
             if between < tolerance.limit:
-                near, far = tolerance.reach(np.float64(other.lower), np.float64(other.upper), between)
-                lower, upper = float(near), float(far)
+                near, far = tolerance.reach(np.array([other.lower]), np.array([other.upper]), between)
+                lower, upper = float(near[0]), float(far[0])
         return Ball(self.origin, min(self.lower, lower), max(self.upper, upper))
 
 

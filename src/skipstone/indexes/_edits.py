@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -60,8 +60,8 @@ def _matrix(texts: list[str], lengths: npt.NDArray[np.int64], origin: str) -> np
     """
     width = int(lengths.max())
     letters = np.array(texts, dtype=f"U{max(1, width)}").view(np.uint32).reshape(len(texts), -1)[:, :width]
-    columns = np.arange(width + 1, dtype=np.int16 if width + len(origin) < _MOST_SHORT else np.int64)
-    row = np.broadcast_to(columns, (len(texts), width + 1))
+    columns: npt.NDArray[Any] = np.arange(width + 1, dtype=np.int16 if width + len(origin) < _MOST_SHORT else np.int64)
+    row: npt.NDArray[Any] = np.broadcast_to(columns, (len(texts), width + 1))
     for number, letter in enumerate(map(ord, origin), 1):
         cells = np.empty_like(row)
         cells[:, 0] = number

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EARTH_RADIUS",
+    "FUNCTIONS_VERSION",
     "METRICS",
     "Metric",
     "Points",
@@ -53,6 +54,9 @@ __all__ = [
     "is_number",
     "one_less_cosine",
 ]
+
+FUNCTIONS_VERSION = "skipstone.distances 1"
+"""The stated version of the functions that give these distances in queries; changes when their results do."""
 
 EARTH_RADIUS = 6_371_008.8
 """The mean radius of the earth in metres (IUGG)."""
@@ -285,8 +289,7 @@ class Angular(VectorMetric):
     undefined = "a vector of zeros has no direction"
 
     def defined(self, points: Floats) -> Flags:
-        found: Flags = points.any(axis=1)
-        return found
+        return np.asarray(points.any(axis=1), np.bool_)
 
     def prepare(self, points: Floats) -> Floats:
         with np.errstate(all="ignore"):
@@ -330,7 +333,7 @@ class Haversine(VectorMetric):
     def defined(self, points: Floats) -> Flags:
         if points.shape[1] != 2:
             return np.zeros(len(points), np.bool_)
-        within: Flags = (np.abs(points) <= (90.0, 360.0)).all(axis=1)
+        within = np.asarray((np.abs(points) <= (90.0, 360.0)).all(axis=1), np.bool_)
         return within | ~np.isfinite(points).all(axis=1)
 
     def prepare(self, points: Floats) -> Floats:

@@ -17,7 +17,16 @@ from skipstone.errors import SettingError, UnsupportedTypeError
 from skipstone.expressions import tree
 from skipstone.expressions.tree import Call, Column, Comparison, In, Literal
 from skipstone.indexes._balls import Ball, Cloud, as_points
-from skipstone.indexes._metrics import METRICS, Euclidean, Levenshtein, Metric, Tolerance, VectorMetric, one_less_cosine
+from skipstone.indexes._metrics import (
+    FUNCTIONS_VERSION,
+    METRICS,
+    Euclidean,
+    Levenshtein,
+    Metric,
+    Tolerance,
+    VectorMetric,
+    one_less_cosine,
+)
 from skipstone.indexes._own_metrics import OwnMetric
 from skipstone.indexes._values import unknown
 from skipstone.indexes._vectors import read_vectors
@@ -202,10 +211,12 @@ class MetricDistanceIndex(Index):
         return METRICS.get(self.metric) or OwnMetric(self.metric)
 
     @property
-    def functions(self) -> tuple[str, ...]:
+    def functions(self) -> tuple[str, ...] | Mapping[str, str]:
         """The functions in a query that give this metric's distances; Spark's own are not among them."""
         metric = self.measure
-        return (metric.name,) if isinstance(metric, OwnMetric) else metric.functions
+        if isinstance(metric, OwnMetric):
+            return (metric.name,)
+        return dict.fromkeys(metric.functions, f"version {FUNCTIONS_VERSION}")
 
     def supports(self, types: tuple[str, ...]) -> bool:
         metric = self.measure

@@ -99,12 +99,14 @@ class Index(ABC):
             raise UnsupportedTypeError(msg)
 
     @property
-    def functions(self) -> tuple[str, ...] | None:
+    def functions(self) -> tuple[str, ...] | Mapping[str, str] | None:
         """The registered names of the users' functions whose results this index holds.
 
         Their identity is recorded, and the index is used only while the functions in a query are the recorded ones.
         ``None``, the default, when the index does not say: then every function that is registered while the index is
-        made is recorded, and one registered anew under its name is noticed.
+        made is recorded, and one registered anew under its name is noticed.  An index that computes by itself what a
+        function gives maps the function's name to the identity that it must have, ``"version …"`` as it was stated,
+        whatever is registered while the index is made.
         """
         return None
 
