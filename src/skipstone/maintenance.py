@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["IndexingReport", "Target", "create_indexes", "drop_indexes", "refresh"]
 
 _COMMIT_TRIES = 4
+_MOST_SHOWN = 100
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ def create_indexes(target: Target, indexes: Sequence[Index]) -> IndexingReport:
         for bound in resolved
     )
     outcome = index_objects(target.spark, target.scan, resolved)
+    _refuse_changed_functions(target, records, resolved)
     if not outcome.listed:
         msg = f"{target.root} holds no objects to index: it is empty, or all its files are"
         raise DatasetError(msg)
@@ -120,6 +123,7 @@ def _make_anew(
     renewed = {record.name: replace(record, id=uuid.uuid4().hex[:12]) for record in records}
     bound = [replace(_rebound(target, record), id=renewed[record.name].id) for record in allowed]
     outcome = index_objects(target.spark, target.scan, bound) if bound else None
+    _refuse_changed_functions(target, allowed, bound)
     now = _now()
     for b in bound:
         fields = outcome.fields[b.id] if outcome is not None else {}
@@ -147,6 +151,7 @@ def _refresh(
     removed = _vanished(known.column("path").to_pylist(), listed, paths)
     names = [r.name for r in base.indexes]
     outcome = index_objects(target.spark, target.scan, bound, wanted) if wanted else None
+    _refuse_changed_functions(target, records, bound)
     if not removed and (outcome is None or _nothing_new(target.store, base, records, known, outcome)):
         return _report(target, base, names, outcome, 0, started, listed=len(listed), problems=left_out)
     now = _now()
@@ -169,7 +174,7 @@ def _refreshable(
 ) -> tuple[list[IndexRecord], tuple[str, ...]]:
     """Give the indexes that may be collected again, and a line for each that may not: SQL that nobody restated."""
     preparation = Preparation(target.spark, target.scan)
-    said = {index.name: dict(index.prepare(preparation).options()) for index in restated}
+    said = {index.name: _as_kept(index.prepare(preparation).options()) for index in restated}
     unknown = sorted(said.keys() - {record.name for record in records})
     if unknown:
         msg = f"{target.root} has no index named {', '.join(unknown)} to restate; it has: {_listed(records)}"
@@ -179,7 +184,7 @@ def _refreshable(
     for record in records:
         index_type = registry.find_index(record.type_name)
         runs_sql = index_type is not None and index_type.from_options(record.name, record.options).runs_sql
-        if record.name in said and said[record.name] != dict(record.options):
+        if record.name in said and said[record.name] != _as_kept(record.options):
             msg = f"{record.name} is not as it was made; drop it and create it as it should be"
             raise IndexingError(msg)
         if runs_sql and record.name not in said:
@@ -189,6 +194,11 @@ def _refreshable(
         else:
             allowed.append(record)
     return allowed, tuple(left_out)
+
+
+def _as_kept(options: Mapping[str, Any]) -> Any:
+    """Give options as a manifest gives them back: tuples are lists there."""
+    return json.loads(json.dumps(dict(options)))
 
 
 def _listed(records: Sequence[IndexRecord]) -> str:
@@ -270,10 +280,24 @@ def _functions(target: Target, bound: BoundIndex) -> dict[str, str]:
 
 def _function_difference(then: Mapping[str, str], now: Mapping[str, str]) -> str | None:
     """Say which function is not the one that was indexed; results of two functions must not meet in one index."""
-    for name in then.keys() & now.keys():
+    for name in sorted(then.keys() & now.keys()):
         if then[name] != now[name]:
-            return f"{name} is {now[name]} now, was {then[name]} when indexed"
+            return f"{name} is {_shortened(now[name])} now, was {_shortened(then[name])} when indexed"
     return None
+
+
+def _refuse_changed_functions(target: Target, records: Sequence[IndexRecord], bound: Sequence[BoundIndex]) -> None:
+    """Raise when a function was registered anew while its results were collected: which ones they are is not known."""
+    for record, b in zip(records, bound, strict=True):
+        difference = _function_difference(record.functions, _functions(target, b)) if record.functions else None
+        if difference is not None:
+            msg = f"{record.name} cannot be built: while it was collected a function changed: {difference}"
+            raise IndexingError(msg)
+
+
+def _shortened(identity: str) -> str:
+    """Cut a long identity for a sentence."""
+    return identity if len(identity) <= _MOST_SHOWN else f"{identity[:_MOST_SHOWN]}…"
 
 
 def _spelled(bound: BoundIndex) -> str:
