@@ -2,8 +2,8 @@
 
 ``python scripts/index_lines.py`` prints the table, ``--write`` puts it into ``docs/indexes/README.md``.
 
-Blank lines, comments, docstrings, imports and ``__all__`` do not count.  Modules with a leading underscore serve several
-types, or one whose collection is a matter of its own; they are counted in a column apart.
+Blank lines, comments, docstrings, imports and ``__all__`` do not count.  Modules with a leading underscore serve
+several types, or one whose collection is a matter of its own; they are named in a column apart.
 """
 
 from __future__ import annotations

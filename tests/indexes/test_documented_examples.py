@@ -1,15 +1,25 @@
 import doctest
 import importlib
+from pathlib import Path
 
 import pytest
 
-MODULES = [
-    f"skipstone.indexes.{name}"
-    for name in ("minmax", "value_list", "bloom_filter", "hybrid", "_values", "_like", "_hashing")
-]
+import skipstone
+
+PACKAGE = Path(skipstone.__file__).parent
+MODULES = sorted(
+    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+    for folder in ("expressions", "querying", "indexing", "indexes", "stores", "testing")
+    for path in (PACKAGE / folder).glob("*.py")
+    if ">>>" in path.read_text(encoding="utf-8")
+)
 
 
-@pytest.mark.parametrize("name", [*MODULES, "skipstone.testing.represents"])
+def test_examples_were_found():
+    assert {"skipstone.indexes.minmax", "skipstone.indexes.geo_box", "skipstone.expressions.ranges"} <= set(MODULES)
+
+
+@pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings_run(name):
     outcome = doctest.testmod(importlib.import_module(name))
     assert outcome.attempted > 0

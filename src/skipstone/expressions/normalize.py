@@ -69,7 +69,7 @@ def normalize(expression: Expression) -> Expression:
     >>> from skipstone.expressions.tree import EqualNullSafe, LessThan, Not
     >>> x = Column("x", "int")
     >>> print(normalize(Not(Or((LessThan(Literal(3, "int"), x), EqualNullSafe(x, Literal(None, "int")))))))
-    (x <= 3) AND (x IS NOT NULL)
+    x <= 3
     """
     numbers = _Numbers()
     root = settle(expression)
