@@ -37,7 +37,8 @@ def path(spark, tmp_path):
 
 
 def manifests(path):
-    return sorted(os.path.join(path, "_skipstone", "_manifests", f) for f in os.listdir(f"{path}/_skipstone/_manifests"))
+    folder = os.path.join(path, "_skipstone", "_manifests")
+    return sorted(os.path.join(folder, f) for f in os.listdir(folder))
 
 
 @pytest.mark.parametrize(

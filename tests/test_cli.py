@@ -191,7 +191,7 @@ def test_the_jar_and_how_to_use_it():
         (lambda: parse_index("valuelist(attrs, of='keys')"), ValueListIndex("attrs", of="keys")),
         (lambda: parse_index("formatted(ua, extract='f')"), FormattedIndex("ua", extract="f")),
         (lambda: parse_index("gaplist(n, gaps=3)"), GapListIndex("n", gaps=3)),
-        (lambda: parse_index("metricdistance(w, metric='levenshtein')"), MetricDistanceIndex("w", metric="levenshtein")),
+        (lambda: parse_index("metricdistance(v, metric='angular')"), MetricDistanceIndex("v", metric="angular")),
         (lambda: shorthand("minmax", "s.x"), MinMaxIndex("s.x")),
         (lambda: shorthand("valuelist", "`a:b=c`"), ValueListIndex("`a:b=c`")),
         (lambda: shorthand("bloomfilter", "a:fpp=0.001"), BloomFilterIndex("a", fpp=0.001)),
