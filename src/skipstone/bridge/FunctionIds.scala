@@ -64,7 +64,10 @@ private[skipstone] object FunctionIds {
     session.withActive((0 to MaxArity).iterator.flatMap { n =>
       Try(session.range(1).selectExpr(s"$quoted(${Seq.fill(n)("NULL").mkString(", ")})").queryExecution.analyzed).toOption
     }.flatMap(_.expressions.flatMap(_.collect(Function.unlift(of)))).nextOption())
+      .filter(f => unqualified(f.name) == unqualified(name)) // one written in SQL is resolved to what it calls
   }
+
+  private def unqualified(name: String): String = name.split('.').last.toLowerCase(java.util.Locale.ROOT)
 
   def temporary(session: classic.SparkSession): Seq[FunctionId] = {
     val registry = session.sessionState.functionRegistry
@@ -92,14 +95,20 @@ private[skipstone] object FunctionIds {
 
   private def compiled(function: AnyRef): String = {
     val kind = function.getClass
-    Try {
-      val code = kind.getResourceAsStream(s"/${kind.getName.replace('.', '/')}.class")
-      val bytes = try code.readAllBytes() finally code.close()
+    val state = Try {
       val out = new ByteArrayOutputStream()
       val stream = new ObjectOutputStream(out)
       try stream.writeObject(function) finally stream.close()
-      s"${kind.getName}/${ExpressionJson.hex(ExpressionJson.md5(bytes ++ out.toByteArray))}${library(kind)}"
-    }.getOrElse(s"~${kind.getName}")
+      out.toByteArray
+    }
+    Try {
+      val code = kind.getResourceAsStream(s"/${kind.getName.replace('.', '/')}.class")
+      val bytes = try code.readAllBytes() finally code.close()
+      s"${kind.getName}/${ExpressionJson.hex(ExpressionJson.md5(bytes ++ state.get))}${library(kind)}"
+    }.getOrElse { // lambdas of one place in the code have one class: what they captured tells them apart
+      val own = state.map(bytes => ExpressionJson.hex(ExpressionJson.md5(bytes)))
+      s"~${kind.getName}/${own.getOrElse(System.identityHashCode(function).toHexString)}"
+    }
   }
 
   private def library(kind: Class[_]): String = {
