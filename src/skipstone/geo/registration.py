@@ -39,6 +39,8 @@ def register(spark: SparkSession, *, order: Literal["lat_lng", "lng_lat"] = "lat
         When shapely, on which the functions run, is not installed.  Executors need it, too.
     SettingError
         When ``order`` is neither of the two.
+    SessionNotConfiguredError
+        When the session runs without Skipstone's extension.
 
     Examples
     --------
@@ -53,9 +55,11 @@ def register(spark: SparkSession, *, order: Literal["lat_lng", "lng_lat"] = "lat
         raise PluginError(msg)
     from pyspark.sql import functions as spark_functions
 
+    from skipstone.bridge.presence import require_bridge
     from skipstone.geo import functions
     from skipstone.indexing.shipping import ship
 
+    require_bridge(spark)
     ship(spark.sparkContext)
     made: Any = spark_functions  # its stubs leave pandas_udf out
     lat_first = order == "lat_lng"
