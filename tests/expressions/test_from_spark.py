@@ -224,3 +224,9 @@ def test_nothing_makes_it_raise(value):
 def test_shapes_of_and_and_in():
     assert isinstance(read_expression(node("and", X, X, X)), And)
     assert read_expression(node("in", X)) == In(Column("x", "int"), ())
+
+
+def test_geometries_of_one_text_are_told_apart_by_their_stored_form():
+    one, other = (read_expression(lit("udt:G", {"wkt": "POINT (1 2)", "md5": digest})) for digest in ("aa", "bb"))
+    assert one.value == other.value == "POINT (1 2)"
+    assert one != other

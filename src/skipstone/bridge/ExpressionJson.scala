@@ -29,7 +29,7 @@ private[skipstone] case class Column(name: String, dataType: DataType, partition
  *    (microseconds): decimal string; date (days), year-month interval (months): number; float,
  *    double: 8 or 16 hex digits of the raw bits; decimal: [unscaled string, scale]; string: text,
  *    or {"b64"} when it is not valid UTF-8; binary: base64 text; array: list of such values;
- *    a user-defined type of geometries: {"wkt"}
+ *    a user-defined type of geometries: {"wkt"}, and {"md5"} of its stored form
  *  - `eq nseq lt le gt ge`, `startswith endswith contains` (c: left, right), `in` (c: value, then
  *    the list), `like` (c: value, pattern; e: escape character), `isnull isnotnull isnan` (c: one)
  *  - `cast`: c, t (target), m (LEGACY, ANSI or TRY), z (time zone or null)
@@ -173,6 +173,10 @@ private[skipstone] class ExpressionJson(columns: Map[ExprId, Column], g: JsonGen
     } else if (geometry(value, dataType).isDefined) {
       g.writeObjectFieldStart("v")
       g.writeStringField("wkt", geometry(value, dataType).get)
+      value match { // the text leaves out what a function may look at: height, measure, reference system
+        case bytes: Array[Byte] => g.writeStringField("md5", hex(md5(bytes)))
+        case _ =>
+      }
       g.writeEndObject()
     } else {
       g.writeBooleanField("x", true)

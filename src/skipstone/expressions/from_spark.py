@@ -183,7 +183,10 @@ def _literal(node: Mapping[str, Any]) -> Expression:
     if node.get("x") or not node["t"]:
         raise ValueError(node["t"])
     spark_type = catalog_type(node["t"])
-    return Literal(_value(spark_type, node["v"]), spark_type)
+    value = _value(spark_type, node["v"])
+    if isinstance(node["v"], dict) and spark_type.startswith("udt:"):  # equal text need not be the same geometry
+        return Literal(value, f"{spark_type} {node['v'].get('md5', '')}".rstrip())
+    return Literal(value, spark_type)
 
 
 def _value(spark_type: str, value: Any) -> Any:

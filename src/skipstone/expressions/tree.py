@@ -352,6 +352,10 @@ class Not(Expression):
         return ("NOT (", self.child, ")")
 
 
+_SHOWN_ITEMS = 5
+_SHOWN_BYTES = 16
+
+
 def _constant(value: Any, type_: str) -> str:
     """Spell a constant as a person would write it in SQL, as far as Python's calendar goes."""
     match value:
@@ -364,8 +368,14 @@ def _constant(value: Any, type_: str) -> str:
                 return str(value)
         case Decimal():
             return str(value)
+        case bytes() if len(value) > _SHOWN_BYTES:
+            return f"X'{value[:_SHOWN_BYTES].hex()}…' of {len(value)} bytes"
         case bytes():
             return f"X'{value.hex()}'"
+        case tuple():
+            shown = [_constant(item, "") for item in value[:_SHOWN_ITEMS]]
+            more = [f"… {len(value) - _SHOWN_ITEMS} more"] if len(value) > _SHOWN_ITEMS else []
+            return f"array({', '.join([*shown, *more])})"
     return repr(value)
 
 
@@ -385,7 +395,7 @@ def _joined(vertices: tuple[Expression, ...], separator: str) -> list[str | Expr
     return pieces[1:]
 
 
-def _abbreviated(options: tuple[Expression, ...], limit: int = 5) -> list[str | Expression]:
+def _abbreviated(options: tuple[Expression, ...], limit: int = _SHOWN_ITEMS) -> list[str | Expression]:
     """Spell a list of options, with a count in place of what is beyond the limit."""
     shown = _joined(options[:limit], ", ")
     return shown if len(options) <= limit else [*shown, f", … {len(options) - limit} more"]
