@@ -132,7 +132,7 @@ PAIRS = [
     # zero
     (EqualTo(d, Literal(-0.0, "double")), "d = 0.0"),
     (LessThan(Literal(-0.0, "double"), d), "d > 0.0"),
-    (EqualTo(Column("l", "array<double>"), Literal((1.0, -0.0), "array<double>")), "l = (1.0, 0.0)"),
+    (EqualTo(Column("l", "array<double>"), Literal((1.0, -0.0), "array<double>")), "l = array(1.0, 0.0)"),
     (EqualTo(Call("g", (d, Literal(-0.0, "double")), "int"), i(1)), "g(d, -0.0) = 1"),
     # what binary metadata cannot serve
     (EqualTo(x, Literal(3, "bigint")), "<EqualTo>(x, 3)"),
