@@ -24,7 +24,8 @@ private[skipstone] case class FunctionId(name: String, kind: String, id: String,
  *    version of Java, and the type of its results.
  *
  * An id that begins with `~` tells functions apart within this application only: what the function
- * does is not all in it (a broadcast variable, a lambda whose class is made up at run time).
+ * does is not all in it (a broadcast variable, a lambda whose class is made up at run time, a class
+ * in a folder, whose neighbours may change).
  */
 private[skipstone] object FunctionIds {
   private val MaxCommands = 512
@@ -104,18 +105,21 @@ private[skipstone] object FunctionIds {
     Try {
       val code = kind.getResourceAsStream(s"/${kind.getName.replace('.', '/')}.class")
       val bytes = try code.readAllBytes() finally code.close()
-      s"${kind.getName}/${ExpressionJson.hex(ExpressionJson.md5(bytes ++ state.get))}${library(kind)}"
+      val digest = ExpressionJson.hex(ExpressionJson.md5(bytes ++ state.get))
+      s"${if (source(kind).exists(_.isDirectory)) "~" else ""}${kind.getName}/$digest${library(kind)}"
     }.getOrElse { // lambdas of one place in the code have one class: what they captured tells them apart
       val own = state.map(bytes => ExpressionJson.hex(ExpressionJson.md5(bytes)))
       s"~${kind.getName}/${own.getOrElse(System.identityHashCode(function).toHexString)}"
     }
   }
 
+  private def source(kind: Class[_]): Option[File] =
+    Option(kind.getProtectionDomain.getCodeSource).map(s => new File(s.getLocation.toURI))
+
   private def library(kind: Class[_]): String = {
     val loaders = Iterator.iterate(kind.getClassLoader)(_.getParent).takeWhile(_ != null).toSeq
     val brought = loaders.collect { case u: URLClassLoader => u.getURLs.toSeq }.flatten.map(u => new File(u.toURI))
-    val own = Option(kind.getProtectionDomain.getCodeSource).map(s => new File(s.getLocation.toURI))
-    val jars = (brought ++ own).filter(f => f.isFile && !f.getName.startsWith("skipstone-bridge")).distinct
+    val jars = (brought ++ source(kind)).filter(f => f.isFile && !f.getName.startsWith("skipstone-bridge")).distinct
     val digests = jars.map { jar =>
       files.computeIfAbsent(s"$jar ${jar.length} ${jar.lastModified}",
         _ => ExpressionJson.hex(ExpressionJson.md5(Files.readAllBytes(jar.toPath))))
