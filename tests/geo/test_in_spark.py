@@ -121,6 +121,7 @@ def test_the_order_is_what_the_set_says_and_other_functions_are_not_ours(spark, 
 
 
 def test_damaged_geometries_leave_their_object_without_an_index(spark, tmp_path):
+    skipstone.geo.register(spark)
     for number, text in enumerate(["POINT (1 1)", "POINT (5 5)", "CIRCULARSTRING (0 0, 1 1, 2 0)", "POINT (1 1)"]):
         pq.write_table(pa.table({"shape": [text]}), tmp_path / f"{number}.parquet")
     dataset = Dataset.for_path(spark, str(tmp_path))

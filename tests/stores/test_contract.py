@@ -375,7 +375,7 @@ def test_any_history_leaves_what_the_model_says(kind, tmp_path_factory, no_sync)
         skipped += assert_same(store, base, model, CLAUSES[: 4 if kind == "parquet, no memory" else None])
 
     run()
-    assert skipped > 20
+    assert skipped > (8 if kind == "parquet, no memory" else 20)  # of four clauses instead of all
 
 
 @pytest.mark.slow

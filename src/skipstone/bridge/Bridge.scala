@@ -72,6 +72,10 @@ object Bridge {
   /** The objects of the file's lines (as `listing` writes them), numbered from 0 in `__skipstone_object`. */
   def scanObjects(scan: FileScan, pathsFile: String): classic.Dataset[Row] = scan.read(pathsFile)
 
+  /** Metadata files as the Parquet files that they are; Spark's own reader takes names with an underscore for hidden. */
+  def parts(session: classic.SparkSession, paths: java.util.List[String]): classic.Dataset[Row] =
+    FileScan.parts(session, paths.asScala.toSeq.map(new Path(_)))
+
   def maxSplitBytes(scan: FileScan, pathsFile: String): Long = scan.maxSplitBytes(pathsFile)
 
   /** `columnsJson`: a list of lists of names. Returns the number of lines written; see [[Footers]]. */

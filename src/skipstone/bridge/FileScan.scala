@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.execution.datasources._
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 
@@ -186,6 +187,18 @@ class FileScan private[skipstone] (val session: classic.SparkSession, rel: Logic
 
 private[skipstone] object FileScan {
   val ObjectColumn = "__skipstone_object"
+
+  def parts(session: classic.SparkSession, paths: Seq[Path]): classic.Dataset[Row] = {
+    val options = Map("parquet.page.verify-checksum.enabled" -> "true")
+    val hadoop = session.sessionState.newHadoopConfWithOptions(options)
+    val files = paths.map(p => FileStatusWithMetadata(p.getFileSystem(hadoop).getFileStatus(p)))
+    val format = new ParquetFileFormat()
+    val schema = format.inferSchema(session, options, files.map(_.fileStatus)).getOrElse(new StructType())
+    val none = new StructType()
+    val index = new IndexingFileIndex(paths.map(_.getParent).distinct, none, Seq(PartitionDirectory(InternalRow.empty, files)))
+    val relation = HadoopFsRelation(index, none, schema, None, format, options)(session)
+    classic.Dataset.ofRows(session, LogicalRelation(relation, DataTypeUtils.toAttributes(relation.schema), None, false, None))
+  }
 
   def of(df: classic.Dataset[_]): FileScan = new FileScan(df.sparkSession, peel(df.queryExecution.analyzed))
 

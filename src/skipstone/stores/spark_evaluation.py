@@ -72,14 +72,12 @@ class SparkPartEvaluator:
     ) -> Iterator[tuple[str, int, int, bytes]]:
         """Run the clause over parts; gives runs of rows and their bits."""
         from pyspark.errors import PySparkException
+        from pyspark.sql import DataFrame
         from pyspark.sql import functions as F  # noqa: N812
 
-        options = {
-            "recursiveFileLookup": "true",  # a part's folder is no partition
-            "__globPaths__": "false",  # nor is its name a pattern
-            "parquet.page.verify-checksum.enabled": "true",
-        }
-        frame = self._spark.read.options(**options).parquet(*(part.path for part in parts))
+        jvm: Any = self._spark._jvm
+        bridge = jvm.org.apache.spark.sql.skipstone.Bridge
+        frame = DataFrame(bridge.parts(self._spark._jsparkSession, [part.path for part in parts]), self._spark)
         chosen = frame.select(
             F.col("_metadata.file_name").alias(_FILE),
             F.col("_metadata.row_index").alias(_ROW),
