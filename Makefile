@@ -1,8 +1,8 @@
 # Every target makes its own .venv on first use; `make` alone lists them. All paths are relative, so that
 # the repository may live in a folder with spaces in its name.
 PYTHON ?= python3
-# Each worker has a Spark session of its own.
-WORKERS ?= 2
+# Each worker has a Spark session of its own, and waits for it half of the time: three keep two cores busy.
+WORKERS ?= 3
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 VENV := .venv
