@@ -61,7 +61,7 @@ SPECS = (
     Spec(40, types=("prefix", "suffix"), families=("string",), length=1),
     Spec(41, types=("prefix", "suffix"), families=("string",), length=5, excluded_rules=RAW_RULES),
 )
-PAIRS = 185
+PAIRS = 160
 EXECUTED = 0.1
 
 
