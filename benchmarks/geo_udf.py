@@ -24,7 +24,8 @@ def measure(*, small: bool) -> list[Row]:
     latitudes, longitudes, when = _parts(ranges)
     (south, north), (west, east) = latitudes, longitudes
     triangle = f"POLYGON (({west} {south}, {east} {south}, {east} {north}, {west} {south}))"
-    inside = f"ST_Contains(ST_WKTToSQL('{triangle}'), ST_Point(lat, lng)) AND {when}"
+    place = f"ST_Contains(ST_WKTToSQL('{triangle}'), ST_Point(lat, lng))"
+    inside = f"{place} AND {when}"
     rewritten = f"{inside} AND lat BETWEEN {south} AND {north} AND lng BETWEEN {west} AND {east}"
     with session() as spark:
         skipstone.geo.register(spark)
@@ -51,6 +52,15 @@ def measure(*, small: bool) -> list[Row]:
         without = interleave(
             {"skipping": skipping, "without": Subject(lambda: query(inside), off)}, repeats=2 if small else 3, warmups=0
         )
+        with skipstone.skipping_stats(spark) as stats:
+            enable(spark, True)
+            query(place)
+        kept = stats[-1].objects.kept
+        alone = interleave(
+            {"skipping": Subject(lambda: query(place), on), "without": Subject(lambda: query(place), off)},
+            repeats=2,
+            warmups=0,
+        )
     conditions = (
         f"{generated}, 33 columns, indexed by geobox(lat, lng) and minmax(ts); {len(numbers)} objects match; warm; "
         "listing made once, excluded"
@@ -71,6 +81,14 @@ def measure(*, small: bool) -> list[Row]:
             fast,
             BY_HAND,
             conditions,
+            at_least=True,
+        ),
+        ratio(
+            "all times of one place by ST_Contains alone: without skipping / with",
+            alone["without"],
+            alone["skipping"],
+            WITHOUT_SKIPPING,
+            f"{generated}, 33 columns, indexed by geobox(lat, lng); {kept} objects kept; warm",
             at_least=True,
         ),
         Row("… with skipping", fast.median, "s", None, conditions, low=fast.low, high=fast.high),
