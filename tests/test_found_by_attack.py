@@ -10,8 +10,8 @@ import pyspark
 import pytest
 
 import skipstone
-from skipstone import Dataset, FormattedIndex, MinMaxIndex
-from skipstone.errors import SkipstoneError
+from skipstone import BloomFilterIndex, Dataset, FormattedIndex, MinMaxIndex
+from skipstone.errors import IndexingError, SkipstoneError
 from skipstone.expressions.ranges import at_least
 from skipstone.functions import raw_identity
 from tests.support import assert_same_rows, write_objects
@@ -80,3 +80,15 @@ def test_a_function_written_in_sql_is_not_the_one_that_it_calls(spark, dataset):
             dataset.create_indexes(FormattedIndex("word", extract="outer_word"))
     finally:
         spark.sql("DROP TEMPORARY FUNCTION outer_word")
+
+
+def test_a_function_that_hides_one_of_sparks_own_is_not_computed_with(spark, tmp_path, monkeypatch):
+    """A registered ``xxhash64`` hides Spark's in some releases: a Bloom filter of its results would lose rows."""
+    folder = str(tmp_path / "d")
+    spark.range(4).write.parquet(folder)
+    dataset = Dataset.for_path(spark, folder)
+    spark.udf.register("own_hash", lambda n: 0, "bigint")
+    monkeypatch.setattr(BloomFilterIndex, "inputs", lambda self, types: ("own_hash(id)",))
+    with pytest.raises(IndexingError, match="own_hash is a registered function here"):
+        dataset.create_indexes(BloomFilterIndex("id"))
+    assert not dataset.is_indexed

@@ -38,6 +38,7 @@ __all__ = [
     "raw_identity",
     "recorded_functions",
     "session_identities",
+    "shown",
     "state_version",
 ]
 
@@ -128,12 +129,17 @@ class FunctionIdentities:
         for call in calls_of(condition) if names else ():
             then = names.get(call.name.lower())
             if then is not None and self.of(call.name, call.kind, call.identity) != then:
-                shown = then if len(then) <= _MOST_SHOWN else f"{then[:_MOST_SHOWN]}…"
                 return (
-                    f"{call.name} is not known to be the function whose results it holds ({shown}): it was registered "
-                    "anew or changed; make the index again, or state its version with skipstone.state_version"
+                    f"{call.name} is not known to be the function whose results it holds ({shown(then)}): it was "
+                    "registered anew or changed; make the index again, or state its version with "
+                    "skipstone.state_version"
                 )
         return None
+
+
+def shown(identity: str) -> str:
+    """Cut a long identity for a sentence."""
+    return identity if len(identity) <= _MOST_SHOWN else f"{identity[:_MOST_SHOWN]}…"
 
 
 _references: dict[str, frozenset[str] | None] = {}
@@ -163,24 +169,29 @@ def function_command(spark: SparkSession, raw: str) -> bytes | None:
 
 
 def recorded_functions(
-    spark: SparkSession, scan: Any, index_name: str, inputs: Sequence[str], declared: Declared
+    spark: SparkSession, scan: Any, index_name: str, computed: Sequence[Sequence[str]], declared: Declared
 ) -> dict[str, str]:
     """Give the identities of the functions whose results an index will hold, by name.
 
-    Those that it declares; where it declares nothing, those in its inputs and whatever else the session has registered,
-    so that a function registered anew under such a name is noticed.  Identities that it declares itself stand.
+    Those that it declares; where it declares nothing, those in what it has Spark compute (inputs and aggregates, apart)
+    and whatever else the session has registered, so that a function registered anew under such a name is noticed.
+    Identities that it declares itself stand.
 
     Raises
     ------
     IndexingError
-        When one of them is not registered, not deterministic, or could not be known again.
+        When one of them is not registered, not deterministic, or could not be known again, or Spark would compute with
+        a function of the user's that is not declared.
     """
+    called = [f for some in computed if some for f in json.loads(_bridge(spark).functionsIn(scan, list(some)))]
+    if declared is not None:
+        _refuse_undeclared(index_name, called, declared)
     if isinstance(declared, Mapping):
         return dict(declared)
     if declared == ():
         return {}
     identities = session_identities(spark)
-    found = json.loads(_bridge(spark).functionsIn(scan, list(inputs))) if declared is None else []
+    found = called if declared is None else []
     for name in declared or ():
         function = _registered(spark, name)
         if function is None:
@@ -208,10 +219,25 @@ def recorded_functions(
     return recorded
 
 
+def _refuse_undeclared(index_name: str, called: Sequence[Mapping[str, Any]], declared: Iterable[str]) -> None:
+    """Raise when what an index has Spark compute calls a user's function unbeknown to it: one that hides Spark's."""
+    known = {name.lower() for name in declared}
+    hiding = sorted({function["n"] for function in called if function["n"].lower() not in known})
+    if hiding:
+        msg = (
+            f"{index_name} cannot be built: {', '.join(hiding)} is a registered function here, where the index means "
+            "the one of Spark's own or of the library that it is named after; register it under another name"
+        )
+        raise IndexingError(msg)
+
+
 def raw_identity(spark: SparkSession, name: str) -> str | None:
-    """Give what tells the function registered under a name from others within this application, or ``None``."""
+    """Give what tells the function registered under a name from others within this application, or ``None``.
+
+    Of a function of the catalog (Hive's) nothing does.
+    """
     found = _registered(spark, name)
-    return None if found is None else str(found["id"])
+    return None if found is None or not found["id"] else str(found["id"])
 
 
 def _registered(spark: SparkSession, name: str) -> dict[str, Any] | None:

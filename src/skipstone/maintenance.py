@@ -20,7 +20,7 @@ from skipstone.errors import (
     MetadataCorruptError,
     PluginError,
 )
-from skipstone.functions import recorded_functions
+from skipstone.functions import recorded_functions, shown
 from skipstone.indexing.columns import resolve_indexes
 from skipstone.indexing.job import BoundIndex, Outcome, index_objects, list_objects
 from skipstone.indexing.preparation import Preparation
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 __all__ = ["IndexingReport", "Target", "create_indexes", "drop_indexes", "refresh"]
 
 _COMMIT_TRIES = 4
-_MOST_SHOWN = 100
 
 
 @dataclass(frozen=True)
@@ -275,14 +274,16 @@ def _as_read(target: Target, bound: BoundIndex) -> tuple[ColumnRecord, ...]:
 def _functions(target: Target, bound: BoundIndex) -> dict[str, str]:
     """Give the identities of the users' functions whose results an index holds."""
     index = bound.index
-    return recorded_functions(target.spark, target.scan, index.name, index.inputs(bound.types), index.functions)
+    computed = [e for e in index.inputs(bound.types) if e not in index.columns]
+    aggregated = list((index.aggregates(bound.types) or {}).values())
+    return recorded_functions(target.spark, target.scan, index.name, (computed, aggregated), index.functions)
 
 
 def _function_difference(then: Mapping[str, str], now: Mapping[str, str]) -> str | None:
     """Say which function is not the one that was indexed; results of two functions must not meet in one index."""
     for name in sorted(then.keys() & now.keys()):
         if then[name] != now[name]:
-            return f"{name} is {_shortened(now[name])} now, was {_shortened(then[name])} when indexed"
+            return f"{name} is {shown(now[name])} now, was {shown(then[name])} when indexed"
     return None
 
 
@@ -293,11 +294,6 @@ def _refuse_changed_functions(target: Target, records: Sequence[IndexRecord], bo
         if difference is not None:
             msg = f"{record.name} cannot be built: while it was collected a function changed: {difference}"
             raise IndexingError(msg)
-
-
-def _shortened(identity: str) -> str:
-    """Cut a long identity for a sentence."""
-    return identity if len(identity) <= _MOST_SHOWN else f"{identity[:_MOST_SHOWN]}…"
 
 
 def _spelled(bound: BoundIndex) -> str:

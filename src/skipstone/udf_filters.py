@@ -57,7 +57,10 @@ def udf_filter(
     """
     identity = raw_identity(spark, name)
     if identity is None:
-        msg = f"no function is registered as {name!r}: register it first, then say what it implies"
+        msg = (
+            f"no function that can be known again is registered as {name!r}: register it first, then say what it "
+            "implies; of a function of the catalog nothing tells when it is replaced"
+        )
         raise PluginError(msg)
     registry.register_implication(f"udf {name.lower()}", _UdfImplication(name, identity, implies, when_false))
 
