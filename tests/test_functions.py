@@ -373,5 +373,17 @@ def test_a_function_of_any_kind_may_be_said_to_imply_something(spark, dataset, b
         assert assert_same_rows(spark, bounded.where("small(n) OR n = 30")) == 2, kind
     spark.udf.register("small", lambda n: n > 25, "boolean")
     assert_not_used(spark, dataset, bounded.where("small(n)"), "small was registered anew since")
-    with pytest.raises(PluginError, match="no function is registered as 'nobodys'"):
+
+
+def test_what_nothing_identifies_is_neither_said_to_imply_anything_nor_vouched_for(spark, dataset):
+    skipstone.distances.register(spark)
+    with pytest.raises(PluginError, match="no function is registered as 'nobodys': register it first, then say"):
         skipstone.udf_filter(spark, "nobodys", lambda n: None)
+    with pytest.raises(IndexingError, match="no function is registered as 'nobodys': register it first, then vouch"):
+        skipstone.distances.vouch_for(spark, "nobodys")
+    spark.sql("CREATE OR REPLACE TEMPORARY FUNCTION in_sql(n INT) RETURNS BOOLEAN RETURN n < 3")
+    for name in ("in_sql", "length"):
+        with pytest.raises(PluginError, match=f"'{name}' is not a Python, Java or Scala function of this session"):
+            skipstone.udf_filter(spark, name, lambda n: None)
+        with pytest.raises(IndexingError, match="nothing would tell when another takes its name"):
+            skipstone.distances.vouch_for(spark, name)

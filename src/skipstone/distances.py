@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from skipstone.errors import IndexingError, SettingError
-from skipstone.functions import raw_identity, state_version
+from skipstone.functions import raw_identity, state_version, why_unidentified
 from skipstone.indexes._metrics import FUNCTIONS_VERSION, METRICS, VectorMetric, distances_between, one_less_cosine
 from skipstone.indexes._own_metrics import Vouched, sql_literal, vouched
 from skipstone.indexing.shipping import ship
@@ -145,7 +145,7 @@ def vouch_for(spark: SparkSession, name: str, sample: Sequence[Any] = ()) -> Non
     """
     identity = raw_identity(spark, name)
     if identity is None:
-        msg = f"no function is registered as {name!r}: register it first, then vouch for it"
+        msg = f"{why_unidentified(spark, name)}, then vouch for it"
         raise IndexingError(msg)
     _check_metric(spark, name, list(sample)[:_MOST_SAMPLED])
     computed = lru_cache(maxsize=256)(lambda calls: _computed(spark, calls))

@@ -40,6 +40,7 @@ __all__ = [
     "session_identities",
     "shown",
     "state_version",
+    "why_unidentified",
 ]
 
 VERSION_SETTING = "function."
@@ -238,6 +239,16 @@ def raw_identity(spark: SparkSession, name: str) -> str | None:
     """
     found = _registered(spark, name)
     return None if found is None or not found["id"] else str(found["id"])
+
+
+def why_unidentified(spark: SparkSession, name: str) -> str:
+    """Say why a name has no ``raw_identity``, and what to do first."""
+    if not spark.catalog.functionExists(name):
+        return f"no function is registered as {name!r}: register it first"
+    return (
+        f"{name!r} is not a Python, Java or Scala function of this session, and nothing would tell when another takes "
+        "its name: register one under a name of its own first"
+    )
 
 
 def _registered(spark: SparkSession, name: str) -> dict[str, Any] | None:

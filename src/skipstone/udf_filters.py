@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from skipstone import registry
 from skipstone.errors import PluginError
 from skipstone.expressions.tree import Call, Expression, Not
-from skipstone.functions import raw_identity
+from skipstone.functions import raw_identity, why_unidentified
 from skipstone.querying.implication import Implication, NotTheSameFunctionError
 
 if TYPE_CHECKING:
@@ -57,10 +57,7 @@ def udf_filter(
     """
     identity = raw_identity(spark, name)
     if identity is None:
-        msg = (
-            f"no function that can be known again is registered as {name!r}: register it first, then say what it "
-            "implies; of a function of the catalog nothing tells when it is replaced"
-        )
+        msg = f"{why_unidentified(spark, name)}, then say what it implies"
         raise PluginError(msg)
     registry.register_implication(f"udf {name.lower()}", _UdfImplication(name, identity, implies, when_false))
 
