@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from skipstone import maintenance
+from skipstone import maintenance, registry
 from skipstone.engines.spark import attach, planner_of, store_for
 from skipstone.errors import DatasetError
 from skipstone.relation import Relation
 from skipstone.reporting.describe import DESCRIBE_SCHEMA, describe_rows
 from skipstone.reporting.explain import Explanation, explain_scans
-from skipstone.settings import get_setting
+from skipstone.settings import get_setting, own_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -149,8 +149,10 @@ class Dataset:
 
     def _store(self) -> MetadataStore:
         """Give the store that the session's settings choose at this moment."""
-        names = ("location", "store", "cacheBytes")
-        return store_for(self._spark, {name: str(get_setting(self._spark, name)) for name in names})
+        for name in ("location", "store", "cacheBytes"):
+            get_setting(self._spark, name)  # raises for one that makes no sense
+        registry.load_plugins(get_setting(self._spark, "plugins"))
+        return store_for(self._spark, own_settings(self._spark))
 
     def __repr__(self) -> str:
         return f"Dataset({self.root!r}, format={self._relation.format!r})"

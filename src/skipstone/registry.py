@@ -1,4 +1,4 @@
-"""What plug-ins bring: index types by name, and implications.
+"""What plug-ins bring: index types and metadata stores by name, and implications.
 
 Filled by subclassing ``Index``, by the ``skipstone.plugins`` entry points and by settings.
 """
@@ -18,20 +18,25 @@ if TYPE_CHECKING:
 
     from skipstone.indexing.index import Index
     from skipstone.querying.implication import Implication
+    from skipstone.stores.metadata_store import MetadataStore
 
 __all__ = [
     "find_index",
+    "find_store",
     "implications",
+    "known_stores",
     "known_types",
     "load_plugins",
     "register_implication",
     "register_index",
+    "register_store",
 ]
 
 ENTRY_POINT_GROUP = "skipstone.plugins"
 
 _index_types: dict[str, type[Index]] = {}
 _implications: dict[str, Implication] = {}
+_stores: dict[str, type[MetadataStore]] = {}
 _loaded: set[str] = set()
 _lock = threading.Lock()
 
@@ -62,6 +67,32 @@ def register_index(index_type: type[Index]) -> None:
 def find_index(type_name: str) -> type[Index] | None:
     """Give the index type registered under a name, or ``None``."""
     return _index_types.get(type_name)
+
+
+def register_store(name: str, store_type: type[MetadataStore]) -> None:
+    """Make a metadata store known under the name that ``spark.skipstone.store`` chooses it by.
+
+    Raises
+    ------
+    PluginError
+        When another store has that name.
+    """
+    with _lock:
+        known = _stores.setdefault(name, store_type)
+        if (known.__module__, known.__qualname__) != (store_type.__module__, store_type.__qualname__):
+            msg = f"the metadata store name {name!r} is already taken by {known.__module__}.{known.__qualname__}"
+            raise PluginError(msg)
+        _stores[name] = store_type
+
+
+def find_store(name: str) -> type[MetadataStore] | None:
+    """Give the metadata store registered under a name, or ``None``."""
+    return _stores.get(name)
+
+
+def known_stores() -> tuple[str, ...]:
+    """Name the metadata stores that are registered."""
+    return tuple(sorted(_stores))
 
 
 def register_implication(name: str, implication: Implication) -> None:

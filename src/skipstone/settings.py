@@ -10,7 +10,7 @@ from skipstone.errors import SettingError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SETTINGS", "get_setting"]
+__all__ = ["SETTINGS", "get_setting", "own_settings"]
 
 
 def _flag(text: str) -> bool:
@@ -37,6 +37,14 @@ SETTINGS: Final[dict[str, tuple[str, Callable[[str], Any], str]]] = {
     "plannerTimeoutMs": ("30000", _positive, "a whole number of milliseconds above 0"),
 }
 """Name after ``spark.skipstone.``: the default, what reads its text, and what is allowed, for people."""
+
+
+_PREFIX: Final = "spark.skipstone."
+
+
+def own_settings(spark: SparkSession) -> dict[str, str]:
+    """Give all of a session's ``spark.skipstone.*`` settings by their names without the prefix."""
+    return {k.removeprefix(_PREFIX): v for k, v in spark.conf.getAll.items() if k.startswith(_PREFIX)}
 
 
 def get_setting(spark: SparkSession, name: str) -> Any:

@@ -28,10 +28,9 @@ from skipstone.functions import FunctionIdentities, function_command
 from skipstone.geo.implications import SedonaFunctions
 from skipstone.querying.elements import ElementImplication
 from skipstone.relation import Relation
-from skipstone.stores.filesystem import file_system_for
+from skipstone.stores.memory import InMemoryStore
 from skipstone.stores.packed import PACKED_COLUMNS, packed_objects
 from skipstone.stores.parquet import ParquetStore
-from skipstone.stores.spark_evaluation import SparkPartEvaluator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +45,6 @@ __all__ = ["SparkPlanner", "attach", "planner_of", "store_for"]
 _MOST_PLANS = 256
 _MOST_SNAPSHOTS = 64
 _HEADER_BYTES = 4
-_CACHE_BYTES = 1 << 30
 
 
 class SparkPlanner:
@@ -144,44 +142,38 @@ def _names(setting: str) -> list[str]:
     return [name.strip() for name in setting.split(",") if name.strip()]
 
 
-_stores: dict[tuple[str, str | None, int], MetadataStore] = {}
+_stores: dict[tuple[str, str, tuple[tuple[str, str], ...]], MetadataStore] = {}
 _stores_lock = threading.Lock()
+_BUILT_IN_STORES: dict[str, type[MetadataStore]] = {"parquet": ParquetStore, "memory": InMemoryStore}
 
 
 def store_for(spark: SparkSession, settings: Mapping[str, str]) -> MetadataStore:
-    """Give the metadata store that the settings (without their prefix) choose; one per application and location.
+    """Give the metadata store that the settings (without their prefix) choose; one per application and settings.
 
     Raises
     ------
     SettingError
-        When there is no store of that name.
+        When there is no store of that name, or its settings make no sense.
     """
     name = settings.get("store") or "parquet"
-    location = settings.get("location") or None
-    if name != "parquet":
-        msg = f"spark.skipstone.store is {name!r}: there is no such metadata store; use 'parquet'"
+    store_type = registry.find_store(name)
+    if store_type is None:
+        known = ", ".join(map(repr, registry.known_stores()))
+        msg = (
+            f"spark.skipstone.store is {name!r}: there is no such metadata store; use one of {known}, or name the "
+            "module that brings it in spark.skipstone.plugins"
+        )
         raise SettingError(msg)
-    cache_bytes = _byte_count(settings.get("cacheBytes", ""))
-    key = (_application(spark), location, cache_bytes)
+    own = {
+        k: v
+        for k, v in settings.items()
+        if any(k == s or (s[-1] == "." and k.startswith(s)) for s in store_type.settings)
+    }
+    key = (_application(spark), name, tuple(sorted(own.items())))
     with _stores_lock:
         if key not in _stores:
-            _stores[key] = ParquetStore(
-                lambda path: file_system_for(path, spark),
-                location,
-                cache_bytes=cache_bytes,
-                part_evaluator=SparkPartEvaluator(spark),
-            )
+            _stores[key] = store_type.for_session(spark, own)
         return _stores[key]
-
-
-def _byte_count(setting: str) -> int:
-    """Read the bound on what the driver remembers of metadata."""
-    if not setting:
-        return _CACHE_BYTES
-    if not setting.isascii() or not setting.isdigit():
-        msg = f"spark.skipstone.cacheBytes is {setting!r}: give a number of bytes, for example {_CACHE_BYTES}"
-        raise SettingError(msg)
-    return int(setting)
 
 
 _applications: WeakKeyDictionary[SparkContext, str] = WeakKeyDictionary()
@@ -212,6 +204,8 @@ def attach(spark: SparkSession) -> SparkSession:
     require_bridge(spark)
     for index_type in indexes.BUILT_IN:
         registry.register_index(index_type)
+    for name, store_type in _BUILT_IN_STORES.items():
+        registry.register_store(name, store_type)
     registry.register_implication("elements", ElementImplication())
     registry.register_implication("sedona", SedonaFunctions())
     application = _application(spark)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from skipstone.indexing.index import Index
     from skipstone.querying.clause import Clause
     from skipstone.stores.metadata_store import IndexRecord
-    from skipstone.stores.parts import PartFile
+    from skipstone.stores.part import Part
     from skipstone.stores.snapshot_reader import SnapshotReader
 
 __all__ = ["BatchMetadata", "DriverPartEvaluator", "PartEvaluator", "evaluate", "might_match"]
@@ -48,7 +48,7 @@ class PartEvaluator(Protocol):
     by_spark: bool
 
     def __call__(
-        self, parts: Sequence[PartFile], clause: Clause, fields: Mapping[tuple[str, str], FieldSource]
+        self, parts: Sequence[Part], clause: Clause, fields: Mapping[tuple[str, str], FieldSource]
     ) -> list[npt.NDArray[np.bool_]]:
         """Say for each row of each part whether the clause keeps it, given columns by (index name, field).
 
@@ -119,7 +119,7 @@ class DriverPartEvaluator:
     by_spark = False
 
     def __call__(
-        self, parts: Sequence[PartFile], clause: Clause, fields: Mapping[tuple[str, str], FieldSource]
+        self, parts: Sequence[Part], clause: Clause, fields: Mapping[tuple[str, str], FieldSource]
     ) -> list[npt.NDArray[np.bool_]]:
         wanted = [_ROW_COUNT, *(source.column for source in fields.values())]
         answers = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
+    from pyspark.sql import SparkSession
 
     from skipstone.querying.clause import Clause
 
@@ -40,7 +41,14 @@ class _State:
 
 
 class InMemoryStore(MetadataStore):
-    """Keeps metadata in memory, by the same rules as the stores that write it down."""
+    """Keeps metadata in memory, by the same rules as the stores that write it down: for tests and notebooks.
+
+    ``spark.skipstone.store=memory``; it ends with the application, and other processes do not see it.
+    """
+
+    @classmethod
+    def for_session(cls, spark: SparkSession, settings: Mapping[str, str]) -> Self:  # noqa: ARG003  (it has none)
+        return cls()
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

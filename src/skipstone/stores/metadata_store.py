@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from skipstone.errors import MetadataStoreError
 from skipstone.indexing.records import ColumnRecord, ReadProfile
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
+    from pyspark.sql import SparkSession
 
     from skipstone.querying.clause import Clause
 
@@ -108,7 +109,28 @@ def field_column(index_id: str, name: str) -> str:
 
 
 class MetadataStore(ABC):
-    """Where metadata is kept.  Every method may raise ``MetadataStoreError``; the planner then reads all."""
+    """Where metadata is kept.  Every method may raise ``MetadataStoreError``; the planner then reads all.
+
+    A store is a plug-in: a module registers its class by ``skipstone.registry.register_store(name, Class)``, and
+    ``spark.skipstone.store`` chooses it by that name (docs/stores.md).
+    """
+
+    settings: ClassVar[tuple[str, ...]] = ()
+    """The settings, without ``spark.skipstone.``, that ``for_session`` reads: one store is made for equal values.
+
+    One that ends with a dot stands for all settings that begin with it.
+    """
+
+    @classmethod
+    def for_session(cls, spark: SparkSession, settings: Mapping[str, str]) -> Self:
+        """Make the store that the settings of a session describe.
+
+        Raises
+        ------
+        SettingError
+            When a setting is missing or makes no sense.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def latest(self, root: str) -> Snapshot | None:
@@ -145,6 +167,13 @@ class MetadataStore(ABC):
         CommitConflictError
             When another writer has committed after ``base``.
         """
+
+    def refusal(self, snapshot: Snapshot, index: IndexRecord) -> str | None:  # noqa: ARG002  (part of the contract)
+        """Say why this caller cannot use an index of a snapshot (a missing key, for one), or ``None`` if it can.
+
+        The planner leaves such an index out and says why; the others serve.
+        """
+        return None
 
     def recoverable_indexes(self, root: str) -> tuple[IndexRecord, ...]:
         """Give the indexes to make again when ``latest`` or a commit finds damage; empty when nothing says which.

@@ -11,11 +11,11 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import pyarrow as pa
 
-from skipstone.errors import CommitConflictError, MetadataCorruptError, MetadataStoreError
+from skipstone.errors import CommitConflictError, MetadataCorruptError, MetadataStoreError, SettingError
 from skipstone.stores.cache import ByteCache
 from skipstone.stores.evaluation import DriverPartEvaluator, evaluate
 from skipstone.stores.filesystem import FileSystem, file_system_for, scheme_of
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     import numpy as np
     import numpy.typing as npt
+    from pyspark.sql import SparkSession
 
     from skipstone.querying.clause import Clause
     from skipstone.stores.evaluation import PartEvaluator
@@ -44,6 +45,9 @@ _log = logging.getLogger(__name__)
 _OBJECT_COLUMNS = tuple(name for name in IDENTITY.names if name != "removed")
 _SNAPSHOTS_KEPT = 256
 _WITH_FOLDERS = ("file", "hdfs", "viewfs", "webhdfs")
+
+
+_CACHE_BYTES = 1 << 30
 
 
 class ParquetStore(MetadataStore):
@@ -65,12 +69,25 @@ class ParquetStore(MetadataStore):
         A commit that would leave more parts than this compacts them into one.
     """
 
+    settings: ClassVar[tuple[str, ...]] = ("location", "cacheBytes")
+
+    @classmethod
+    def for_session(cls, spark: SparkSession, settings: Mapping[str, str]) -> Self:
+        from skipstone.stores.spark_evaluation import SparkPartEvaluator
+
+        return cls(
+            lambda path: file_system_for(path, spark),
+            settings.get("location") or None,
+            cache_bytes=_byte_count(settings.get("cacheBytes", "")),
+            part_evaluator=SparkPartEvaluator(spark),
+        )
+
     def __init__(
         self,
         file_systems: Callable[[str], FileSystem] = file_system_for,
         location: str | None = None,
         *,
-        cache_bytes: int = 1 << 30,
+        cache_bytes: int = _CACHE_BYTES,
         absent_seconds: float = 30.0,
         part_evaluator: PartEvaluator | None = None,
         max_parts: int = 8,
@@ -248,3 +265,13 @@ class ParquetStore(MetadataStore):
         if not there:
             msg = f"the folder {location} does not exist: create it, or correct the setting spark.skipstone.location"
             raise MetadataStoreError(msg)
+
+
+def _byte_count(setting: str) -> int:
+    """Read the bound on what the driver remembers of metadata."""
+    if not setting:
+        return _CACHE_BYTES
+    if not setting.isascii() or not setting.isdigit():
+        msg = f"spark.skipstone.cacheBytes is {setting!r}: give a number of bytes, for example {_CACHE_BYTES}"
+        raise SettingError(msg)
+    return int(setting)

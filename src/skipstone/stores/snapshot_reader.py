@@ -12,7 +12,7 @@ from skipstone.stores.arrow_types import parse_type
 from skipstone.stores.merge import NOWHERE, Merge, PartRows, gather, merge_parts
 from skipstone.stores.metadata_store import IndexRecord, field_column
 from skipstone.stores.part_footer import IDENTITY, MAX_ROW_GROUP_ROWS, presence_column
-from skipstone.stores.parts import Meter, PartFile
+from skipstone.stores.parts import Meter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from skipstone.stores.cache import ByteCache
     from skipstone.stores.manifest import Manifest
+    from skipstone.stores.part import Part
 
 __all__ = ["SnapshotReader", "field_type"]
 
@@ -41,7 +42,7 @@ class SnapshotReader:
         Keeps columns of parts (by part), merged columns and the merge itself (by the sequence of parts).
     """
 
-    def __init__(self, manifest: Manifest, parts: Sequence[PartFile], cache: ByteCache) -> None:
+    def __init__(self, manifest: Manifest, parts: Sequence[Part], cache: ByteCache) -> None:
         self.manifest = manifest
         self.parts = parts
         self._key = tuple((part.path, part.record.footer_sha256) for part in parts)
@@ -189,7 +190,7 @@ class SnapshotReader:
             .astype(np.bool_)
         )
 
-    def _rows_of(self, part: PartFile, meter: Meter) -> PartRows:
+    def _rows_of(self, part: Part, meter: Meter) -> PartRows:
         """Read what tells objects and their states apart; kept for small parts, which every commit merges again."""
         if part.record.rows <= MAX_ROW_GROUP_ROWS:
             columns = self._part_columns(part, _STATE, meter)
@@ -199,7 +200,7 @@ class SnapshotReader:
         flat = {n: columns[n].to_numpy(zero_copy_only=False) for n in ("length", "modified", "trusted", "removed")}
         return PartRows(digest=columns["digest"], etag=columns["etag"], **flat)
 
-    def _part_columns(self, part: PartFile, names: Sequence[str], meter: Meter) -> dict[str, pa.Array]:
+    def _part_columns(self, part: Part, names: Sequence[str], meter: Meter) -> dict[str, pa.Array]:
         """Give columns of one part, those not in the cache read together."""
         keys = {name: ("column", part.path, part.record.footer_sha256, name) for name in names}
         found = {name: known for name, key in keys.items() if (known := self._cache.get(key)) is not None}
@@ -212,7 +213,7 @@ class SnapshotReader:
         return found
 
     @staticmethod
-    def _read(part: PartFile, names: Sequence[str], meter: Meter) -> pa.Table:
+    def _read(part: Part, names: Sequence[str], meter: Meter) -> pa.Table:
         """Read columns and meter them; a column that should be there and is not is damage."""
         if not part.column_names().issuperset(names):
             msg = f"the part {part.path} lacks the column {min(set(names) - part.column_names())!r}"

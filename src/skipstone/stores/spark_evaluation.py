@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from skipstone.querying.clause import Clause
-    from skipstone.stores.parts import PartFile
+    from skipstone.stores.part import Part
 
 __all__ = ["SparkPartEvaluator"]
 
@@ -46,7 +46,7 @@ class SparkPartEvaluator:
         self._spark = spark
 
     def __call__(
-        self, parts: Sequence[PartFile], clause: Clause, fields: Mapping[tuple[str, str], FieldSource]
+        self, parts: Sequence[Part], clause: Clause, fields: Mapping[tuple[str, str], FieldSource]
     ) -> list[npt.NDArray[np.bool_]]:
         if not parts:
             return []
@@ -66,7 +66,7 @@ class SparkPartEvaluator:
     def _run(
         self,
         columns: Sequence[str],
-        parts: Sequence[PartFile],
+        parts: Sequence[Part],
         clause: Clause,
         fields: Mapping[tuple[str, str], FieldSource],
     ) -> Iterator[tuple[str, int, int, bytes]]:
