@@ -28,6 +28,7 @@ from skipstone.functions import FunctionIdentities, function_command
 from skipstone.geo.implications import SedonaFunctions
 from skipstone.querying.elements import ElementImplication
 from skipstone.relation import Relation
+from skipstone.stores.elasticsearch.store import ElasticsearchStore
 from skipstone.stores.memory import InMemoryStore
 from skipstone.stores.packed import PACKED_COLUMNS, packed_objects
 from skipstone.stores.parquet import ParquetStore
@@ -144,7 +145,11 @@ def _names(setting: str) -> list[str]:
 
 _stores: dict[tuple[str, str, tuple[tuple[str, str], ...]], MetadataStore] = {}
 _stores_lock = threading.Lock()
-_BUILT_IN_STORES: dict[str, type[MetadataStore]] = {"parquet": ParquetStore, "memory": InMemoryStore}
+_BUILT_IN_STORES: dict[str, type[MetadataStore]] = {
+    "parquet": ParquetStore,
+    "memory": InMemoryStore,
+    "elasticsearch": ElasticsearchStore,
+}
 
 
 def store_for(spark: SparkSession, settings: Mapping[str, str]) -> MetadataStore:

@@ -1,0 +1,1 @@
+"""The Elasticsearch / OpenSearch metadata store: plain HTTP and JSON, so that both serve (docs/elasticsearch.md)."""

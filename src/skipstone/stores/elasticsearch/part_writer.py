@@ -1,0 +1,162 @@
+"""Writing a part to the server: chunks of its columns, searchable documents of its rows, then its directory."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from skipstone.stores.elasticsearch.directory import (
+    PIECE_BYTES,
+    Chunk,
+    Directory,
+    StoredColumn,
+    chunk_ids,
+    directory_id,
+    object_id,
+)
+from skipstone.stores.elasticsearch.searchable import search_fields
+from skipstone.stores.elasticsearch.translation import Slot
+from skipstone.stores.manifest import PartRecord
+from skipstone.stores.metadata_store import field_column
+from skipstone.stores.part_writer import rows_per_group
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from skipstone.stores.elasticsearch.documents import Bulk
+    from skipstone.stores.elasticsearch.indices import Indices
+    from skipstone.stores.elasticsearch.searchable import SearchField
+    from skipstone.stores.metadata_store import IndexRecord
+
+__all__ = ["NewPart"]
+
+_MOST_SLOTS = {"l": 1_000, "k": 1_000, "n": 60}
+"""A part with more fields than this leaves the rest to Arrow: mappings are bounded."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewPart:
+    """A part that is about to be written.
+
+    Parameters
+    ----------
+    dataset, file
+        The dataset's id, and the part's name.
+    sequence
+        The part's place among the dataset's parts.
+    created
+        When, in milliseconds since 1970: by it the leavings of a writer that died are told from work under way.
+    """
+
+    dataset: str
+    file: str
+    sequence: int
+    created: int
+
+    def write(self, bulk: Bulk, indices: Indices, table: pa.Table, records: Sequence[IndexRecord]) -> PartRecord:
+        """Write rows; the directory comes last, when everything that it names is there."""
+        table = table.combine_chunks()
+        groups = _groups(table)
+        columns: dict[str, StoredColumn] = {}
+        stored = 0
+        sizes: dict[str, tuple[int, int]] = {}
+        for number, name in enumerate(table.column_names):
+            column = StoredColumn(number, table.column(name).nbytes, ())
+            start = 0
+            for group, rows in enumerate(groups):
+                data = _stream(table.select([name]).slice(start, rows))
+                start += rows
+                chunk = Chunk(len(data), hashlib.sha256(data).hexdigest())
+                column = StoredColumn(number, column.arrow_bytes, (*column.chunks, chunk))
+                for piece, identifier in enumerate(chunk_ids(self.file, column, group)):
+                    stored += self._put(
+                        bulk, indices, identifier, data[piece * PIECE_BYTES : (piece + 1) * PIECE_BYTES]
+                    )
+            columns[name] = column
+            index_id, colon, _ = name.partition(":")
+            if colon:
+                before = sizes.get(index_id, (0, 0))
+                taken = sum(chunk.length for chunk in column.chunks)
+                sizes[index_id] = (before[0] + taken, before[1] + column.arrow_bytes)
+        search, fields = self._searchable(table, records)
+        stored += self._objects(bulk, indices, table.num_rows, fields) if fields else 0
+        directory = Directory(table.num_rows, groups, columns, search).encode()
+        self._put(bulk, indices, directory_id(self.file), directory)
+        return PartRecord(
+            file=self.file,
+            length=stored + len(directory),
+            footer_length=len(directory),
+            footer_sha256=hashlib.sha256(directory).hexdigest(),
+            rows=table.num_rows,
+            removed=sum(column.true_count for column in table.column("removed").chunks),
+            sequence=self.sequence,
+            indexes=sizes,
+        )
+
+    def _put(self, bulk: Bulk, indices: Indices, identifier: str, data: bytes) -> int:
+        text = base64.b64encode(data).decode("ascii")
+        document = {"dataset": self.dataset, "part": self.file, "created": self.created, "data": text}
+        return bulk.put(indices.chunks, identifier, document)
+
+    def _searchable(
+        self, table: pa.Table, records: Sequence[IndexRecord]
+    ) -> tuple[dict[tuple[str, str], Slot], dict[str, SearchField]]:
+        """Give the searchable fields their slots."""
+        search: dict[tuple[str, str], Slot] = {}
+        fields: dict[str, SearchField] = {}
+        used = dict.fromkeys(_MOST_SLOTS, 0)
+        row_count = _whole(table, "row_count")
+        for record in records:
+            names = {name: field_column(record.id, name) for name in record.fields}
+            if not names or not all(column in table.column_names for column in names.values()):
+                continue
+            stored = {name: _whole(table, column) for name, column in names.items()}
+            for name, field in search_fields(record, stored, row_count).items():
+                if used[field.kind] < _MOST_SLOTS[field.kind]:
+                    slot = f"{field.kind}{used[field.kind]}"
+                    used[field.kind] += 1
+                    search[record.id, name] = Slot(slot, field.type)
+                    fields[slot] = field
+        return search, fields
+
+    def _objects(self, bulk: Bulk, indices: Indices, rows: int, fields: dict[str, SearchField]) -> int:
+        """Write a searchable document for each row; says how many bytes that takes."""
+        base = {"dataset": self.dataset, "part": self.file, "created": self.created, "sequence": self.sequence}
+        taken = 0
+        for row in range(rows):
+            document: dict[str, Any] = {**base, "row": row}
+            known = []
+            for slot, field in fields.items():
+                value = field.rows[row]
+                if value is None:
+                    continue
+                if field.listed:
+                    known.append(slot)
+                document[slot] = value
+            taken += bulk.put(indices.objects, object_id(self.file, row), {**document, "known": known})
+        return taken
+
+
+def _groups(table: pa.Table) -> tuple[int, ...]:
+    """Cut rows into groups that are bounded in rows and bytes."""
+    step = rows_per_group(table.num_rows, table.nbytes)
+    return tuple(min(step, table.num_rows - start) for start in range(0, table.num_rows, step))
+
+
+def _stream(table: pa.Table) -> bytes:
+    """Write a column as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _whole(table: pa.Table, name: str) -> pa.Array:
+    """Give a column as one array."""
+    column = table.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)

@@ -1,0 +1,201 @@
+"""Splitting a clause: the largest parts of it that a query can refute go to the server, the rest is Arrow's.
+
+Terms of an AND or OR can share a query if each object has the metadata of all their indexes in one and the same row;
+after indexes were added one by one that need not be so, and then each gets a query of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from skipstone.querying.clause import AndClause, Clause, OrClause
+from skipstone.stores.elasticsearch import boxes as _boxes  # noqa: F401  (importing registers its translations)
+from skipstone.stores.elasticsearch import clauses as _clauses  # noqa: F401
+from skipstone.stores.elasticsearch.queries import NEVER, Query, every, extent, some
+from skipstone.stores.elasticsearch.translation import Slot, translate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from skipstone.indexing.index import Index
+    from skipstone.stores.elasticsearch.directory import Directory
+    from skipstone.stores.metadata_store import IndexRecord
+    from skipstone.stores.parts import Meter
+    from skipstone.stores.snapshot_reader import SnapshotReader
+
+__all__ = ["ByArrow", "ByServer", "Joined", "Plan", "plan_clause"]
+
+_MOST_LEAVES = 600
+_DEEPEST = 14
+"""Servers refuse queries with more single queries, or deeper ones, than their settings allow; these are below them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByServer:
+    """What a query refutes: by part (its number), and for each object the row of the parts that describes it.
+
+    ``rows`` is ``None`` when objects and rows are the same.
+    """
+
+    refutations: Mapping[int, Query]
+    rows: npt.NDArray[np.int64] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByArrow:
+    """What the driver evaluates."""
+
+    clause: Clause
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Joined:
+    """Terms of which all (``every``) or some must hold; what costs least comes first."""
+
+    terms: tuple[ByServer | ByArrow | Joined, ...]
+    every: bool
+
+
+Plan: TypeAlias = ByServer | ByArrow | Joined
+
+
+@dataclass(frozen=True, slots=True)
+class _PartFields:
+    """The searchable fields of one part, found by the names of indexes."""
+
+    directory: Directory
+    records: Mapping[tuple[str, str], IndexRecord]
+
+    def slot(self, index: Index, name: str) -> Slot | None:
+        record = self.records.get((index.name, index.type_name))
+        return None if record is None else self.directory.search.get((record.id, name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    reader: SnapshotReader
+    directories: Sequence[Directory]
+    records: Mapping[tuple[str, str], IndexRecord]
+    meter: Meter
+
+    def plan(self, root: Clause) -> Plan:
+        """Plan from the leaves up; clauses may be as deep as predicates, so nothing recurses."""
+        open_joins: list[tuple[AndClause | OrClause, list[Plan], int]] = []
+        clause: Clause = root
+        while True:
+            if isinstance(clause, AndClause | OrClause) and clause.terms:
+                open_joins.append((clause, [], 0))
+                clause = clause.terms[0]
+                continue
+            found = self._leaf(clause)
+            while open_joins:
+                join, plans, place = open_joins.pop()
+                plans.append(found)
+                if place + 1 < len(join.terms):
+                    open_joins.append((join, plans, place + 1))
+                    clause = join.terms[place + 1]
+                    break
+                found = self._joined(plans, is_every=isinstance(join, AndClause))
+            else:
+                return found
+
+    def _leaf(self, clause: Clause) -> Plan:
+        """Give a leaf to the server if every part that describes objects can answer it."""
+        found = [self.records.get((index.name, index.type_name)) for index, _ in clause.requires]
+        ids = {record.id for record in found if record is not None}
+        parts = [n for n, part in enumerate(self.reader.parts) if not ids.isdisjoint(part.record.indexes)]
+        if not ids or None in found or not parts:
+            return ByArrow(clause)
+        rows = None
+        if not self.reader.is_plain:
+            sources = [self.reader.sources(index_id, self.meter) for index_id in sorted(ids)]
+            rows = sources[0]
+            if not all(np.array_equal(rows, other) for other in sources[1:]):
+                return ByArrow(clause)
+        refutations: dict[int, Query] = {}
+        for part in parts:
+            if not self.directories[part].search:  # it has no documents to search
+                return ByArrow(clause)
+            query = translate(clause, _PartFields(self.directories[part], self.records))
+            if query is None or not _fits(query):
+                return ByArrow(clause)
+            refutations[part] = query
+        return ByServer(refutations, rows)
+
+    def _joined(self, plans: Sequence[Plan], *, is_every: bool) -> Plan:
+        """Join plans: queries with queries, what is left to Arrow with each other, and the results by their bits."""
+        by_server: list[ByServer] = []
+        by_arrow: list[Clause] = []
+        others: list[Plan] = []
+        for plan in plans:
+            match plan:
+                case ByServer():
+                    for place, before in enumerate(by_server):
+                        both = _united(before, plan, is_every=is_every)
+                        if both is not None:
+                            by_server[place] = both
+                            break
+                    else:
+                        by_server.append(plan)
+                case ByArrow(clause):
+                    by_arrow.append(clause)
+                case _:
+                    others.append(plan)
+        arrow: list[Plan] = []
+        if by_arrow:
+            joined = (AndClause if is_every else OrClause)(tuple(by_arrow)) if len(by_arrow) > 1 else by_arrow[0]
+            arrow.append(ByArrow(joined))
+        terms = (*by_server, *others, *arrow)
+        return terms[0] if len(terms) == 1 else Joined(terms, is_every)
+
+
+def plan_clause(
+    reader: SnapshotReader,
+    directories: Sequence[Directory],
+    records: Mapping[tuple[str, str], IndexRecord],
+    clause: Clause,
+    meter: Meter,
+) -> Plan:
+    """Split a clause between the server and the driver."""
+    return _Planner(reader, directories, records, meter).plan(clause)
+
+
+def _united(one: ByServer, other: ByServer, *, is_every: bool) -> ByServer | None:
+    """Make one query of two, if both describe objects by the same rows and the server takes what it becomes."""
+    if one.rows is not other.rows and not (
+        one.rows is not None and other.rows is not None and np.array_equal(one.rows, other.rows)
+    ):
+        return None
+    join: Any = some if is_every else every
+    united: dict[int, Query] = {}
+    for part in sorted(one.refutations.keys() | other.refutations.keys()):
+        query = join([one.refutations.get(part, NEVER), other.refutations.get(part, NEVER)])
+        query = _flattened(query)
+        if not _fits(query):
+            return None
+        united[part] = query
+    return ByServer(united, one.rows)
+
+
+def _flattened(query: Query) -> Query:
+    """Take the inner query of the same join into the outer one: a thousand terms are no thousand levels."""
+    for key, only in (("should", {"should", "minimum_should_match"}), ("filter", {"filter"})):
+        inner = query.get("bool", {})
+        if inner.keys() != only:
+            continue
+        terms: list[Query] = []
+        for term in inner[key]:
+            nested = term.get("bool", {})
+            terms.extend(nested[key] if nested.keys() == only else [term])
+        return {"bool": {**inner, key: terms}}
+    return query
+
+
+def _fits(query: Query) -> bool:
+    leaves, depth = extent(query)
+    return leaves <= _MOST_LEAVES and depth <= _DEEPEST

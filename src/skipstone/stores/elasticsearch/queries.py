@@ -1,0 +1,95 @@
+"""Queries, and how they join.
+
+A *refutation* of a clause is a query that matches an object's document only if the clause is False of the object: only
+what is written in the document can prove that no row matches.
+
+A document without a field matches no range, no term and no ``exists`` on it.  So absent metadata refutes nothing, and
+the objects that are read are those whose documents the refutation does *not* match.  ``a AND b`` is refuted where the
+one or the other is, ``a OR b`` where both are; that is Kleene's logic with unknown kept, since neither join turns an
+unknown term into a proof.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["ALWAYS", "NEVER", "Query", "absent", "every", "exists", "extent", "one_of", "some", "within"]
+
+Query: TypeAlias = dict[str, Any]
+
+ALWAYS: Query = {"match_all": {}}
+NEVER: Query = {"match_none": {}}
+
+
+def some(queries: Iterable[Query | None]) -> Query | None:
+    """Match where one of the queries does; ``None``, not known how, if one of them is ``None``."""
+    found = _distinct(queries, NEVER)
+    if found is None or ALWAYS in found:
+        return None if found is None else ALWAYS
+    if len(found) < 2:
+        return found[0] if found else NEVER
+    return {"bool": {"should": found, "minimum_should_match": 1}}
+
+
+def every(queries: Iterable[Query | None]) -> Query | None:
+    """Match where all of the queries do; ``None``, not known how, if one of them is ``None``."""
+    found = _distinct(queries, ALWAYS)
+    if found is None or NEVER in found:
+        return None if found is None else NEVER
+    if len(found) < 2:
+        return found[0] if found else ALWAYS
+    return {"bool": {"filter": found}}
+
+
+def absent(query: Query) -> Query:
+    """Match where a query does not."""
+    if query in (ALWAYS, NEVER):
+        return NEVER if query == ALWAYS else ALWAYS
+    return {"bool": {"must_not": [query]}}
+
+
+def within(slot: str, **bounds: Any) -> Query:
+    """Match where a value lies within bounds (``gt``, ``gte``, ``lt``, ``lte``)."""
+    return {"range": {slot: bounds}}
+
+
+def one_of(slot: str, values: Sequence[Any]) -> Query:
+    """Match where a value is one of these."""
+    return {"terms": {slot: list(values)}} if values else NEVER
+
+
+def exists(slot: str) -> Query:
+    """Match where there is a value."""
+    return {"exists": {"field": slot}}
+
+
+def extent(query: Any) -> tuple[int, int]:
+    """Give how many single queries a query has and how deep they lie: servers bound both."""
+    leaves, deepest = 0, 0
+    waiting: list[tuple[Any, int]] = [(query, 1)]
+    while waiting:
+        one, depth = waiting.pop()
+        deepest = max(deepest, depth)
+        ((kind, content),) = one.items()
+        if kind == "bool":
+            for key in ("should", "filter", "must_not"):
+                waiting.extend((inner, depth + 1) for inner in content.get(key, ()))
+        elif kind == "nested":
+            waiting.append((content["query"], depth + 1))
+        else:
+            leaves += 1
+    return leaves, deepest
+
+
+def _distinct(queries: Iterable[Query | None], neutral: Query) -> list[Query] | None:
+    """Give the queries without the neutral one, each once; ``None`` if one is ``None``."""
+    found: list[Query] = []
+    for query in queries:
+        if query is None:
+            return None
+        if query != neutral and query not in found:
+            found.append(query)
+    return found

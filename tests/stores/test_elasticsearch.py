@@ -1,0 +1,10 @@
+"""The Elasticsearch / OpenSearch store on real servers; all such tests are here, so that one worker runs them."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.register_assert_rewrite("tests.stores.test_contract", "tests.stores.search")
+
+from tests.stores.search.contract import *  # noqa: E402, F403
+from tests.stores.search.support import prefix, servers, shared_prefix, url  # noqa: E402, F401
