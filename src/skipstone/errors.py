@@ -10,6 +10,8 @@ __all__ = [
     "IndexExistsError",
     "IndexNotFoundError",
     "IndexingError",
+    "KeyProviderError",
+    "KeyUnavailableError",
     "MetadataCorruptError",
     "MetadataStoreError",
     "MetadataTooNewError",
@@ -76,6 +78,14 @@ class MetadataStoreError(SkipstoneError):
 
 class MetadataCorruptError(MetadataStoreError):
     """A manifest or part is damaged: truncated, changed, or not what its checksum says."""
+
+
+class KeyUnavailableError(MetadataStoreError):
+    """Metadata is encrypted, or is to be, with a key that this user cannot have now."""
+
+
+class KeyProviderError(SkipstoneError):
+    """What a key provider raises to say why it gives no key; its text is shown, so that it must hold no secret."""
 
 
 class MetadataTooNewError(MetadataStoreError):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from skipstone import registry
@@ -59,29 +60,13 @@ def create_indexes(target: Target, indexes: Sequence[Index]) -> IndexingReport:
     if not indexes:
         msg = "create_indexes needs at least one index, for example MinMaxIndex('ts')"
         raise IndexingError(msg)
-    _refuse_keys(indexes)
+    target.store.check_keys([index.key for index in indexes if index.key is not None])
     base = target.store.latest(target.root)
     existing = base.indexes if base is not None else ()
     preparation = Preparation(target.spark, target.scan)
     resolved = resolve_indexes(target.spark, target.scan, [index.prepare(preparation) for index in indexes])
     _refuse_existing(existing, [bound.index.name for bound in resolved])
-    now = _now()
-    records = tuple(
-        IndexRecord(
-            id=bound.id,
-            name=bound.index.name,
-            type_name=bound.index.type_name,
-            options=dict(bound.index.options()),
-            columns=_as_read(target, bound),
-            profile=target.relation.profile(bound.columns),
-            fields={},
-            key=bound.index.key,
-            created=now,
-            refreshed=now,
-            functions=_functions(target, bound),
-        )
-        for bound in resolved
-    )
+    records = tuple(_record(target, bound) for bound in resolved)
     outcome = index_objects(target.spark, target.scan, resolved)
     _refuse_changed_functions(target, records, resolved)
     if not outcome.listed:
@@ -96,6 +81,24 @@ def create_indexes(target: Target, indexes: Sequence[Index]) -> IndexingReport:
 
     snapshot = _commit(target, base, change)
     return _report(target, snapshot, [r.name for r in records], outcome, 0, started)
+
+
+def _record(target: Target, bound: BoundIndex) -> IndexRecord:
+    """Make the record of an index that is about to be collected."""
+    now = _now()
+    return IndexRecord(
+        id=bound.id,
+        name=bound.index.name,
+        type_name=bound.index.type_name,
+        options=dict(bound.index.options()),
+        columns=_as_read(target, bound),
+        profile=target.relation.profile(bound.columns),
+        fields={},
+        key=bound.index.key,
+        created=now,
+        refreshed=now,
+        functions=_functions(target, bound),
+    )
 
 
 def refresh(target: Target, paths: tuple[str, ...] | None = None, restated: Sequence[Index] = ()) -> IndexingReport:
@@ -118,11 +121,13 @@ def _make_anew(
     target: Target, records: Sequence[IndexRecord], restated: Sequence[Index], started: float
 ) -> IndexingReport:
     """Collect known indexes again under new ids and replace whatever the store has."""
-    allowed, left_out = _refreshable(target, records, restated)
-    renewed = {record.name: replace(record, id=uuid.uuid4().hex[:12]) for record in records}
-    bound = [replace(_rebound(target, record), id=renewed[record.name].id) for record in allowed]
+    work = _work(target, records, restated, lambda record: f"no key {record.key!r}" if _is_locked(record) else None)
+    renewed = {r.name: r if _is_locked(r) else replace(r, id=uuid.uuid4().hex[:12], sealed="") for r in records}
+    renewed |= {record.name: record for record, _ in work.renewed}
+    bound = [replace(_rebound(target, record), id=renewed[record.name].id) for record in work.allowed]
+    bound += [b for _, b in work.renewed]
     outcome = index_objects(target.spark, target.scan, bound) if bound else None
-    _refuse_changed_functions(target, allowed, bound)
+    _refuse_changed_functions(target, [*work.allowed, *(r for r, _ in work.renewed)], bound)
     now = _now()
     for b in bound:
         fields = outcome.fields[b.id] if outcome is not None else {}
@@ -130,7 +135,7 @@ def _make_anew(
     change = Change(tuple(renewed.values()), outcome.table if outcome is not None else None)
     snapshot = target.store.commit(target.root, None, change, replace=True)
     listed = outcome.listed if outcome is not None else 0
-    return _report(target, snapshot, list(renewed), outcome, 0, started, listed=listed, problems=left_out)
+    return _report(target, snapshot, list(renewed), outcome, 0, started, listed=listed, problems=work.left_out)
 
 
 def _refresh(
@@ -141,8 +146,9 @@ def _refresh(
     if base is None or not base.indexes:
         msg = f"{target.root} has no index to refresh; make one with create_indexes(MinMaxIndex(…))"
         raise IndexNotFoundError(msg)
-    records, left_out = _refreshable(target, base.indexes, restated)
-    bound = [_rebound(target, record) for record in records]
+    work = _work(target, base.indexes, restated, partial(target.store.refusal, base))
+    records = [*work.allowed, *(record for record, _ in work.renewed)]
+    bound = [*(_rebound(target, record) for record in work.allowed), *(b for _, b in work.renewed)]
     listed = list_objects(target.spark, target.scan, paths)
     known = target.store.objects(base)
     current = _current_objects(target.store, base, records, known)
@@ -152,35 +158,63 @@ def _refresh(
     outcome = index_objects(target.spark, target.scan, bound, wanted) if wanted else None
     _refuse_changed_functions(target, records, bound)
     if not removed and (outcome is None or _nothing_new(target.store, base, records, known, outcome)):
-        return _report(target, base, names, outcome, 0, started, listed=len(listed), problems=left_out)
+        return _report(target, base, names, outcome, 0, started, listed=len(listed), problems=work.left_out)
     now = _now()
+    made = {r.name: replace(r, fields=outcome.fields[r.id]) for r, _ in work.renewed} if outcome is not None else {}
 
     def change(current_snapshot: Snapshot | None) -> Change:
         present = current_snapshot.indexes if current_snapshot is not None else ()
         refreshed = {b.id for b in bound}
         return Change(
-            tuple(replace(r, refreshed=now) if r.id in refreshed else r for r in present),
+            tuple(made.get(r.name) or (replace(r, refreshed=now) if r.id in refreshed else r) for r in present),
             outcome.table if outcome is not None else None,
             removed,
         )
 
     snapshot = _commit(target, base, change)
-    return _report(target, snapshot, names, outcome, len(removed), started, listed=len(listed), problems=left_out)
+    return _report(target, snapshot, names, outcome, len(removed), started, listed=len(listed), problems=work.left_out)
 
 
-def _refreshable(
-    target: Target, records: Sequence[IndexRecord], restated: Sequence[Index]
-) -> tuple[list[IndexRecord], tuple[str, ...]]:
-    """Give the indexes that may be collected again, and a line for each that may not: SQL that nobody restated."""
+@dataclass(frozen=True)
+class _Work:
+    """What a refresh collects: known indexes, restated ones to be made anew, and a line for each that is left out."""
+
+    allowed: tuple[IndexRecord, ...]
+    renewed: tuple[tuple[IndexRecord, BoundIndex], ...]
+    left_out: tuple[str, ...]
+
+
+def _work(
+    target: Target,
+    records: Sequence[IndexRecord],
+    restated: Sequence[Index],
+    refusal: Callable[[IndexRecord], str | None],
+) -> _Work:
+    """Sort out the indexes: left out are those that this user cannot read, and SQL that nobody restated.
+
+    One that this user cannot read is made anew when it is restated: its key may be lost, or another's.
+    """
     preparation = Preparation(target.spark, target.scan)
-    said = {index.name: _as_kept(index.prepare(preparation).options()) for index in restated}
+    prepared = {index.name: index.prepare(preparation) for index in restated}
+    said = {name: _as_kept(index.options()) for name, index in prepared.items()}
     unknown = sorted(said.keys() - {record.name for record in records})
     if unknown:
         msg = f"{target.root} has no index named {', '.join(unknown)} to restate; it has: {_listed(records)}"
         raise IndexNotFoundError(msg)
     allowed: list[IndexRecord] = []
+    again: list[Index] = []
     left_out: list[str] = []
     for record in records:
+        refused = refusal(record)
+        if refused is not None and record.name in prepared:
+            again.append(prepared[record.name])
+            continue
+        if refused is not None:
+            left_out.append(
+                f"{record.name}: {refused}; it learns of no new objects until someone who has its key refreshes it, or "
+                "it is restated, which makes it anew: refresh(indexes=[…])"
+            )
+            continue
         index_type = registry.find_index(record.type_name)
         runs_sql = index_type is not None and index_type.from_options(record.name, record.options).runs_sql
         if record.name in said and said[record.name] != _as_kept(record.options):
@@ -192,7 +226,14 @@ def _refreshable(
             )
         else:
             allowed.append(record)
-    return allowed, tuple(left_out)
+    target.store.check_keys([index.key for index in again if index.key is not None])
+    renewed = tuple((_record(target, bound), bound) for bound in resolve_indexes(target.spark, target.scan, again))
+    return _Work(tuple(allowed), renewed, tuple(left_out))
+
+
+def _is_locked(record: IndexRecord) -> bool:
+    """Say whether a record's options are sealed and could not be opened."""
+    return bool(record.sealed) and not record.options
 
 
 def _as_kept(options: Mapping[str, Any]) -> Any:
@@ -224,14 +265,6 @@ def drop_indexes(target: Target, names: tuple[str, ...]) -> None:
         base,
         lambda current: Change(tuple(r for r in (current.indexes if current else ()) if r.name not in names)),
     )
-
-
-def _refuse_keys(indexes: Sequence[Index]) -> None:
-    """Raise for an index that asks to be encrypted: better no index than one that is readable after all."""
-    keyed = [index.name for index in indexes if index.key is not None]
-    if keyed:
-        msg = f"{', '.join(keyed)} cannot be built: this store does not encrypt; leave key= out for plain metadata"
-        raise IndexingError(msg)
 
 
 def _refuse_existing(existing: Sequence[IndexRecord], names: Sequence[str]) -> None:

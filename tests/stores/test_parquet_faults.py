@@ -29,6 +29,7 @@ from tests.stores.helpers import (
     record,
     rows_of,
 )
+from tests.stores.keys import key_file, store_with
 
 from skipstone.errors import (
     CommitConflictError,
@@ -90,7 +91,7 @@ def some_metadata(store, versions: int = 3):
     return snapshot
 
 
-def test_the_manifest_keeps_every_field_of_a_record(store, base):
+def test_the_manifest_keeps_every_field_of_a_record(store, base, tmp_path):
     full = IndexRecord(
         id="a-1_b",
         name="näme",
@@ -106,9 +107,16 @@ def test_the_manifest_keeps_every_field_of_a_record(store, base):
     )
     for part in (full, full.columns[0], full.profile):
         for item in fields(part):
-            assert getattr(part, item.name) not in (item.default, {}, ()), f"give {item.name} a value in this test"
-    commit(store, None, None, [full])
-    assert ParquetStore(location=base).latest(ROOT).indexes == (full,)
+            given = getattr(part, item.name) not in (item.default, {}, ())
+            assert given or item.name == "sealed", f"give {item.name} a value in this test"
+    file = key_file(tmp_path / "keys.json", "k1")
+    commit(store_with(base, file), None, None, [full])
+    (found,) = store_with(base, file).latest(ROOT).indexes
+    assert found.sealed
+    assert replace(found, sealed="") == full
+    plain = replace(full, key=None)
+    commit(store, store.latest(ROOT), None, [plain])
+    assert ParquetStore(location=base).latest(ROOT).indexes == (plain,)
 
 
 @pytest.mark.slow

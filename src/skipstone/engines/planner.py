@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from skipstone import registry
@@ -157,7 +158,7 @@ def _decide(snapshot: Snapshot, query: _Query, store: MetadataStore, notes: _Not
     query = _respelled(snapshot, query)
     filters: list[Filter] = []
     for record in snapshot.indexes:
-        usable = _usable(record, query, store.refusal(snapshot, record), notes)
+        usable = _usable(record, query, partial(store.refusal, snapshot, record), notes)
         if usable is not None:
             filters.extend(_filters_of(usable, notes))
     labelled = generate_clause(query.condition, filters, registry.implications())
@@ -180,12 +181,12 @@ def _decide(snapshot: Snapshot, query: _Query, store: MetadataStore, notes: _Not
     return Decision(snapshot, labelled, evaluation)
 
 
-def _usable(record: IndexRecord, query: _Query, refusal: str | None, notes: _Notes) -> Index | None:
+def _usable(record: IndexRecord, query: _Query, refusal: Callable[[], str | None], notes: _Notes) -> Index | None:
     """Make a recorded index again if it may be used and describes what this scan reads; otherwise say why not."""
     if not any(column.name in query.here for column in record.columns):
         return None
     reason = (
-        refusal
+        refusal()
         or column_difference(record.columns, query.here)
         or profile_difference(record.profile, query.relation.profile(record.columns))
         or changing_partitions(record.profile)

@@ -38,7 +38,8 @@ class Index(ABC):
     key
         Name of the encryption key of this index's metadata; plain when not given.
     name
-        Name by which the index is described and dropped; made from the type and its options when not given.
+        Name by which the index is described and dropped; made from the type and its options when not given, or from
+        type and columns alone when there is a key: everyone can read names.
     """
 
     metadata_type: ClassVar[type[MetadataType]]
@@ -55,7 +56,13 @@ class Index(ABC):
 
     def __post_init__(self) -> None:
         if not self.name:
-            object.__setattr__(self, "name", self._default_name())
+            object.__setattr__(self, "name", self._made_name())
+
+    def _made_name(self) -> str:
+        """Make a name; that of a protected index spells no option, which may hold values of the data."""
+        if self.key is None:
+            return self._default_name()
+        return f"{self.type_name}({', '.join(self.columns) or '…'})"
 
     def _default_name(self) -> str:
         """Spell the constructor in lower case: the columns, then the options that differ from their default."""
@@ -83,7 +90,7 @@ class Index(ABC):
     def with_columns(self, columns: tuple[str, ...]) -> Self:
         """Give the same index with its columns respelled (resolved against the schema, or ``*`` expanded)."""
         respelled: dict[str, Any] = dict(zip(self._column_fields(), columns, strict=True))
-        if self.name == self._default_name():
+        if self.name == self._made_name():
             respelled["name"] = ""
         return dataclasses.replace(self, **respelled)
 

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skipstone.errors import KeyUnavailableError
 from skipstone.indexing.job import list_objects
 
 if TYPE_CHECKING:
     from skipstone.maintenance import Target
+    from skipstone.stores.metadata_store import IndexRecord
 
 __all__ = ["DESCRIBE_SCHEMA", "describe_rows"]
 
 DESCRIBE_SCHEMA = (
     "name string, type string, columns array<string>, options string, covered bigint, stale bigint, missing bigint, "
-    "bytes bigint, key string, created string, refreshed string"
+    "bytes bigint, key string, created string, refreshed string, not_used string"
 )
 
 
@@ -24,9 +26,13 @@ def describe_rows(target: Target) -> list[tuple[Any, ...]]:
     """Give a row per index of a dataset.
 
     ``covered`` counts the present objects that the index describes in their present state, ``stale`` those that have
-    changed since (or were modified too shortly before to be trusted), ``missing`` those it never saw.
+    changed since (or were modified too shortly before to be trusted), ``missing`` those it never saw.  ``not_used``
+    says why this user's queries cannot use the index, such as a missing key; its options are not shown then.
     """
-    snapshot = target.store.latest(target.root)
+    try:
+        snapshot = target.store.latest(target.root)
+    except KeyUnavailableError as error:
+        return [_row(record, (None,) * 4, str(error)) for record in target.store.recoverable_indexes(target.root)]
     if snapshot is None:
         return []
     known = target.store.objects(snapshot)
@@ -50,19 +56,22 @@ def describe_rows(target: Target) -> list[tuple[Any, ...]]:
     for record in snapshot.indexes:
         covered = int((same & target.store.coverage(snapshot, record)).sum())
         stale = changed + int((same & ~known.column("trusted").to_numpy(zero_copy_only=False).astype(bool)).sum())
-        rows.append(
-            (
-                record.name,
-                record.type_name,
-                [c.name for c in record.columns],
-                json.dumps({k: v for k, v in record.options.items() if k not in ("column", "key")}),
-                covered,
-                stale,
-                len(listed) - covered - stale,
-                sizes.get(record.id, 0),
-                record.key,
-                record.created,
-                record.refreshed,
-            )
-        )
+        missing = len(listed) - covered - stale
+        counts = (covered, stale, missing, sizes.get(record.id, 0))
+        rows.append(_row(record, counts, target.store.refusal(snapshot, record)))
     return rows
+
+
+def _row(record: IndexRecord, counts: tuple[int | None, ...], not_used: str | None) -> tuple[Any, ...]:
+    """Make one row of what is recorded of an index and what was counted."""
+    return (
+        record.name,
+        record.type_name,
+        [c.name for c in record.columns],
+        json.dumps({k: v for k, v in record.options.items() if k not in ("column", "key")}),
+        *counts,
+        record.key,
+        record.created,
+        record.refreshed,
+        not_used,
+    )

@@ -13,29 +13,43 @@ import pyarrow as pa
 from skipstone.stores.merge import NOWHERE, gather
 from skipstone.stores.metadata_store import field_column
 from skipstone.stores.part_footer import IDENTITY, presence_column
-from skipstone.stores.part_writer import PartWriter, rows_per_group
+from skipstone.stores.part_writer import rows_per_group
 from skipstone.stores.parts import Meter
 from skipstone.stores.snapshot_reader import field_type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     import numpy.typing as npt
 
     from skipstone.stores.manifest import PartRecord
     from skipstone.stores.metadata_store import IndexRecord
+    from skipstone.stores.part_writer import PartWriter
     from skipstone.stores.snapshot_reader import SnapshotReader
 
     Rows = npt.NDArray[np.int64]
+    MakePart = Callable[[Path, pa.Schema], PartWriter]
 
 __all__ = ["compact"]
 
 
 def compact(
-    reader: SnapshotReader, indexes: Sequence[IndexRecord], path: Path, *, sequence: int, file: str
+    reader: SnapshotReader,
+    indexes: Sequence[IndexRecord],
+    path: Path,
+    making: MakePart,
+    *,
+    sequence: int,
+    file: str,
 ) -> PartRecord:
-    """Write the merged view of a snapshot as one part; rows keep their order."""
+    """Write the merged view of a snapshot as one part, begun by ``making``; rows keep their order.
+
+    Raises
+    ------
+    KeyUnavailableError
+        When a key cannot be had: nothing is written then that could not be read before.
+    """
     meter = Meter()
     merged = reader.merge(meter)
     sources: dict[str, tuple[pa.Field, Rows]] = {}
@@ -56,7 +70,7 @@ def compact(
     live = set().union(*(part.record.indexes for part in reader.parts)) & {record.id for record in indexes}
     size = sum(part.record.indexes[i][1] for part in reader.parts for i in live & set(part.record.indexes))
     step = rows_per_group(len(merged), size)
-    writer = PartWriter(path, pa.schema(fields))
+    writer = making(path, pa.schema(fields))
     try:
         for start in range(0, len(merged), step):
             here = slice(start, start + step)

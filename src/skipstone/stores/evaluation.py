@@ -159,10 +159,16 @@ def evaluate(reader: SnapshotReader, clause: Clause, bound: int, evaluator: Part
     if not len(reader):
         return Evaluation(np.zeros(0, np.bool_), 0)
     if reader.arrow_bytes(wanted) > bound:
-        return _by_parts(reader, clause, wanted, evaluator)
+        return _by_parts(reader, clause, wanted, DriverPartEvaluator() if _encrypted(reader, wanted) else evaluator)
     metadata = _SnapshotMetadata(reader, records, meter)
     metadata.load(wanted)
     return Evaluation(might_match(clause, metadata), meter.bytes)
+
+
+def _encrypted(reader: SnapshotReader, wanted: Sequence[tuple[IndexRecord, str]]) -> bool:
+    """Say whether some of the columns are encrypted: keys do not leave the driver."""
+    ids = {record.id for record, _ in wanted}
+    return any(part.record.key or not ids.isdisjoint(part.record.sections) for part in reader.parts)
 
 
 def _by_parts(

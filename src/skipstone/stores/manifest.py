@@ -20,7 +20,7 @@ from skipstone.stores.metadata_store import ColumnRecord, IndexRecord, ReadProfi
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["FORMAT_VERSION", "MAX_MANIFEST_BYTES", "Manifest", "PartRecord", "RetiredPart", "is_plain_name"]
+__all__ = ["FORMAT_VERSION", "MAX_MANIFEST_BYTES", "Manifest", "PartRecord", "RetiredPart", "Section", "is_plain_name"]
 
 FORMAT_VERSION = 1
 MAX_MANIFEST_BYTES = 256 << 20
@@ -34,12 +34,27 @@ _REPAIR = "queries read everything until `refresh()` makes it again (or `drop_in
 
 
 @dataclass(frozen=True, slots=True)
+class Section:
+    """One Parquet file inside a part: where it lies, its end from the column checksums on, and its columns.
+
+    The fields of an index with a key are a section of their own, encrypted as a whole; ``fields`` names them.
+    """
+
+    offset: int
+    length: int
+    footer_length: int
+    footer_sha256: str
+    fields: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class PartRecord:
     """What the manifest keeps of one part.
 
     ``footer_length`` and ``footer_sha256`` cover the end of the file from the column checksums on; ``rows`` counts all
     rows, ``removed`` those that only say that an object is gone; ``indexes`` maps each index id in the part to its
-    stored (compressed) and Arrow (in-memory) bytes.
+    stored (compressed) and Arrow (in-memory) bytes.  ``key`` names the footer key, by which everything outside the
+    sections is encrypted (empty: plain); ``sections`` has the encrypted ones by index id.
     """
 
     file: str
@@ -50,6 +65,13 @@ class PartRecord:
     removed: int
     sequence: int
     indexes: Mapping[str, tuple[int, int]]
+    key: str = ""
+    sections: Mapping[str, Section] = field(default_factory=dict)
+
+    @property
+    def main(self) -> Section:
+        """What is not in a section of its own: the identity columns and the indexes without a key."""
+        return Section(0, self.length, self.footer_length, self.footer_sha256)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,18 +189,35 @@ def _part(item: Mapping[str, Any]) -> PartRecord:
             _refuse(f"index id {index_id!r}")
         stored, in_memory = sizes
         indexes[index_id] = (_number(stored, length), _number(in_memory, _MAX_FILE_BYTES))
-    digest = _text(item["footer_sha256"])
-    if not re.fullmatch(r"[0-9a-f]{64}", digest):
-        _refuse(f"footer hash {digest[:80]!r}")
+    sections = {index_id: _section(section, length) for index_id, section in item.get("sections", {}).items()}
+    if not sections.keys() <= indexes.keys():
+        _refuse("a section of an index that the part does not hold")
     return PartRecord(
         file=_part_name(item["file"]),
         length=length,
         footer_length=_number(item["footer_length"], min(length, 1 << 31)),
-        footer_sha256=digest,
+        footer_sha256=_digest(item["footer_sha256"]),
         rows=rows,
         removed=_number(item["removed"], rows),
         sequence=_number(item["sequence"], _MAX_FILE_BYTES),
         indexes=indexes,
+        key=_text(item.get("key", "")),
+        sections=sections,
+    )
+
+
+def _section(item: Mapping[str, Any], file_length: int) -> Section:
+    offset = _number(item["offset"], file_length)
+    length = _number(item["length"], file_length - offset)
+    fields = tuple(map(_text, _list(item["fields"], 1_000_000)))
+    if not all(map(is_plain_name, fields)):
+        _refuse("a field name")
+    return Section(
+        offset=offset,
+        length=length,
+        footer_length=_number(item["footer_length"], min(length, 1 << 31)),
+        footer_sha256=_digest(item["footer_sha256"]),
+        fields=fields,
     )
 
 
@@ -212,7 +251,14 @@ def _index(item: Mapping[str, Any]) -> IndexRecord:
         created=_text(item.get("created", "")),
         refreshed=_text(item.get("refreshed", "")),
         functions=_texts(item.get("functions", {})),
+        sealed=_text(item.get("sealed", "")),
     )
+
+
+def _digest(value: object) -> str:
+    if not re.fullmatch(r"[0-9a-f]{64}", _text(value)):
+        _refuse(f"footer hash {str(value)[:80]!r}")
+    return value  # type: ignore[return-value]
 
 
 def _refuse(what: str) -> None:

@@ -42,7 +42,9 @@ class IndexRecord:
     ``id`` is unique among all indexes that the dataset ever had: it names the index's columns in the parts, so that an
     index dropped and made again never meets its old metadata.  ``fields`` maps a stored field to its Arrow type,
     spelled as ``str(type)``.  ``functions`` maps the names of the users' functions whose results the index holds to
-    what tells them from others of that name (see ``skipstone.functions``).
+    what tells them from others of that name (see ``skipstone.functions``).  ``sealed`` is what a store that encrypts
+    keeps of an index with a ``key`` in place of its options and functions; where it could not be opened, those are
+    empty, and ``MetadataStore.refusal`` says why.
     """
 
     id: str
@@ -56,6 +58,7 @@ class IndexRecord:
     created: str = ""
     refreshed: str = ""
     functions: Mapping[str, str] = field(default_factory=dict)
+    sealed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +177,21 @@ class MetadataStore(ABC):
         The planner leaves such an index out and says why; the others serve.
         """
         return None
+
+    def check_keys(self, keys: Sequence[str]) -> None:
+        """Make sure, before anything is collected, that this caller can encrypt with these keys.
+
+        Raises
+        ------
+        MetadataStoreError
+            When a key cannot be had, or the store does not encrypt.
+        """
+        if keys:
+            msg = (
+                f"{type(self).__name__} does not encrypt, so an index with the key {keys[0]!r} cannot be kept: leave "
+                "key= out for plain metadata, or use the parquet store"
+            )
+            raise MetadataStoreError(msg)
 
     def recoverable_indexes(self, root: str) -> tuple[IndexRecord, ...]:
         """Give the indexes to make again when ``latest`` or a commit finds damage; empty when nothing says which.

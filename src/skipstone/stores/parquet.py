@@ -10,13 +10,22 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import uuid
 from collections import OrderedDict
+from dataclasses import replace as changed
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import pyarrow as pa
 
-from skipstone.errors import CommitConflictError, MetadataCorruptError, MetadataStoreError, SettingError
+from skipstone.errors import (
+    CommitConflictError,
+    KeyUnavailableError,
+    MetadataCorruptError,
+    MetadataStoreError,
+    SettingError,
+)
 from skipstone.stores.cache import ByteCache
+from skipstone.stores.encryption import Keys, protected_ids
 from skipstone.stores.evaluation import DriverPartEvaluator, evaluate
 from skipstone.stores.filesystem import FileSystem, file_system_for, scheme_of
 from skipstone.stores.layout import PARTS, dataset_folder, normal_root
@@ -45,9 +54,8 @@ _log = logging.getLogger(__name__)
 _OBJECT_COLUMNS = tuple(name for name in IDENTITY.names if name != "removed")
 _SNAPSHOTS_KEPT = 256
 _WITH_FOLDERS = ("file", "hdfs", "viewfs", "webhdfs")
-
-
 _CACHE_BYTES = 1 << 30
+_KMS = "kms."
 
 
 class ParquetStore(MetadataStore):
@@ -67,19 +75,23 @@ class ParquetStore(MetadataStore):
         Evaluates clauses whose columns exceed ``cache_bytes``: the engine gives one that runs on Spark.
     max_parts
         A commit that would leave more parts than this compacts them into one.
+    keys
+        What encrypts and decrypts; without it, indexes with a key are not used.
     """
 
-    settings: ClassVar[tuple[str, ...]] = ("location", "cacheBytes")
+    settings: ClassVar[tuple[str, ...]] = ("location", "cacheBytes", _KMS)
 
     @classmethod
     def for_session(cls, spark: SparkSession, settings: Mapping[str, str]) -> Self:
         from skipstone.stores.spark_evaluation import SparkPartEvaluator
 
+        kms = {name.removeprefix(_KMS): value for name, value in settings.items() if name.startswith(_KMS)}
         return cls(
             lambda path: file_system_for(path, spark),
             settings.get("location") or None,
             cache_bytes=_byte_count(settings.get("cacheBytes", "")),
             part_evaluator=SparkPartEvaluator(spark),
+            keys=Keys(kms) if kms else None,
         )
 
     def __init__(
@@ -91,6 +103,7 @@ class ParquetStore(MetadataStore):
         absent_seconds: float = 30.0,
         part_evaluator: PartEvaluator | None = None,
         max_parts: int = 8,
+        keys: Keys | None = None,
     ) -> None:
         self._file_systems = file_systems
         self._location = None if location is None else file_systems(location).qualify(location)
@@ -98,6 +111,9 @@ class ParquetStore(MetadataStore):
         self._absent_seconds = absent_seconds
         self._part_evaluator = part_evaluator or DriverPartEvaluator()
         self._max_parts = max_parts
+        self._keys = keys
+        # What one user decrypted is no other's: nor is what else the engine remembers of a snapshot.
+        self._user = "" if keys is None else f"@{uuid.uuid4().hex}"
         self._lock = threading.Lock()
         self._warned: set[str] = set()
         self._newest: dict[str, tuple[FileEntry, Snapshot]] = {}
@@ -116,7 +132,37 @@ class ParquetStore(MetadataStore):
         found = self._look(root, folder)
         if found is None:
             ABSENCES.remember(folder, now, generation)
-        return found
+            return None
+        self._require_footer_key(found)
+        return self._opened(found)
+
+    def refusal(self, snapshot: Snapshot, index: IndexRecord) -> str | None:
+        if index.key is None:
+            return None
+        known = ("usable", snapshot.id, index.id)
+        if self._cache.get(known):
+            return None
+        try:
+            if self._keys is None:
+                return f"no key {index.key!r}: spark.skipstone.kms.class names no key provider"
+            self._keys.opened(index)
+            for part in self._parts(snapshot):
+                part.open_section(index.id)
+        except KeyUnavailableError as error:
+            return str(error)
+        except MetadataStoreError:
+            return None  # evaluation meets it too, and says so
+        self._cache.put(known, True, 256)
+        return None
+
+    def check_keys(self, keys: Sequence[str]) -> None:
+        footer_key = self._keys.footer_key if self._keys is not None else ""
+        for key in dict.fromkeys([*keys, *([footer_key] if footer_key else [])]):
+            if self._keys is None:
+                msg = f"no key {key!r}: set spark.skipstone.kms.class to a key provider (docs/security.md)"
+                raise KeyUnavailableError(msg)
+            self._keys.forget_refusals()
+            self._keys.encryption(key)
 
     def objects(self, snapshot: Snapshot, columns: Sequence[str] | None = None) -> pa.Table:
         return self._reader(snapshot).identity(_OBJECT_COLUMNS if columns is None else columns, Meter())
@@ -138,13 +184,13 @@ class ParquetStore(MetadataStore):
         file_system = self._file_systems(folder)
         self._check_location(file_system)
         self._warn_once(file_system, folder)
-        committer = Committer(file_system, folder, normal_root(root), self._cache, self._max_parts)
+        committer = Committer(file_system, folder, normal_root(root), self._cache, self._max_parts, keys=self._keys)
         previous = None if base is None or replace else self._base(base)
         manifest = committer.commit(previous, change, replace=replace)
         ABSENCES.forget(folder)
         snapshot = self._remember(root, folder, manifest)
         clean(file_system, folder, manifest)
-        return snapshot
+        return self._opened(snapshot)
 
     def recoverable_indexes(self, root: str) -> tuple[IndexRecord, ...]:
         manifests = ManifestFolder(self._file_systems(self.folder(root)), self.folder(root))
@@ -154,7 +200,7 @@ class ParquetStore(MetadataStore):
             except MetadataCorruptError:
                 continue
             if manifest is not None:
-                return manifest.indexes
+                return tuple(map(self._opened_record, manifest.indexes))
         return ()
 
     def clean(self, root: str) -> int:
@@ -204,7 +250,7 @@ class ParquetStore(MetadataStore):
     def _remember(self, root: str, folder: str, manifest: Manifest) -> Snapshot:
         """Make the snapshot of a manifest and keep the manifest for it."""
         snapshot = Snapshot(
-            id=f"{folder}@{manifest.version}@{manifest.writer_id}",
+            id=f"{folder}@{manifest.version}@{manifest.writer_id}{self._user}",
             root=root,
             location=folder,
             version=manifest.version,
@@ -239,11 +285,35 @@ class ParquetStore(MetadataStore):
             raise CommitConflictError(msg) from error
 
     def _reader(self, snapshot: Snapshot) -> SnapshotReader:
+        return SnapshotReader(self._manifest(snapshot), self._parts(snapshot), self._cache)
+
+    def _parts(self, snapshot: Snapshot) -> list[PartFile]:
         manifest = self._manifest(snapshot)
         file_system = self._file_systems(snapshot.location)
         folder = f"{snapshot.location}/{PARTS}"
-        parts = [PartFile(file_system, folder, record, self._cache) for record in manifest.parts]
-        return SnapshotReader(manifest, parts, self._cache)
+        protected = protected_ids(manifest.indexes)
+        return [
+            PartFile(file_system, folder, record, self._cache, keys=self._keys, protected=protected)
+            for record in manifest.parts
+        ]
+
+    def _require_footer_key(self, snapshot: Snapshot) -> None:
+        """Raise when what every query needs is encrypted with a key that this user has not."""
+        if any(record.key for record in self._manifest(snapshot).parts):
+            for part in self._parts(snapshot):
+                part.footer()
+
+    def _opened(self, snapshot: Snapshot) -> Snapshot:
+        """Give a snapshot with the options of the protected indexes, of those whose key this user has."""
+        if all(record.key is None for record in snapshot.indexes):
+            return snapshot
+        return changed(snapshot, indexes=tuple(map(self._opened_record, snapshot.indexes)))
+
+    def _opened_record(self, record: IndexRecord) -> IndexRecord:
+        try:
+            return record if self._keys is None else self._keys.opened(record)
+        except KeyUnavailableError:  # `refusal` says why
+            return record
 
     def _warn_once(self, file_system: FileSystem, folder: str) -> None:
         """Say that a file system cannot tell two writers apart, the first time this store writes to it."""

@@ -1,9 +1,10 @@
-"""What a part consists of: identity columns, row groups, a CRC-32 per column chunk, Parquet's footer.
+"""What a part consists of: identity columns, row groups, a table of column chunks with their CRC-32, Parquet's footer.
 
-Between the row groups and the Parquet footer a part holds one CRC-32 per column chunk; Parquet readers never look
-there, since the footer gives absolute positions.  The manifest has the SHA-256 of everything from those checksums to
-the end of the file.  So whatever is read is checked, page headers and dictionaries included (Parquet's own page
-checksums leave the headers out), and reading a little stays reading a little.
+Between the row groups and the Parquet footer a part holds the place, length and CRC-32 of each column chunk; Parquet
+readers never look there, since the footer gives absolute positions.  The manifest has the SHA-256 of everything from
+that table to the end of the file.  So whatever is read is checked, page headers and dictionaries included (Parquet's
+own page checksums leave the headers out), and reading a little stays reading a little.  The table also spares asking
+pyarrow for a chunk's metadata, which ends the process when a (damaged or hostile) file has that encrypted.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
 __all__ = [
-    "CRC",
+    "CHUNK",
     "IDENTITY",
     "MAX_ROW_GROUP_ROWS",
     "SIZES",
     "TRAILER",
+    "Chunk",
     "Footer",
-    "chunks_of",
+    "leaf_columns",
     "parse_footer",
     "presence_column",
 ]
@@ -48,8 +50,8 @@ MAX_ROW_GROUP_ROWS = 65_536
 """Objects in a row group at most."""
 TRAILER = 8
 """Bytes of Parquet's own footer length and magic."""
-CRC = np.dtype("<u4")
-"""How a chunk's checksum is stored."""
+CHUNK = np.dtype([("offset", "<u8"), ("length", "<u8"), ("crc", "<u4")])
+"""How a chunk's place, length and checksum are stored."""
 SIZES = b"skipstone.arrow_bytes"
 """Key of the footer's JSON that has the in-memory bytes of each column."""
 
@@ -60,37 +62,50 @@ def presence_column(index_id: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Chunk:
+    """One column of one row group: its place in the file and the CRC-32 of its bytes."""
+
+    column: str
+    group: int
+    offset: int
+    length: int
+    crc: int
+
+
+@dataclass(frozen=True, slots=True)
 class Footer:
-    """A part's footer: the Parquet metadata, the CRC-32 of each chunk by its offset, columns and their Arrow bytes."""
+    """A part's footer: the Parquet metadata, the chunks, the columns and their Arrow bytes."""
 
     parquet: Any
-    crc_of: Mapping[int, int]
+    chunks: tuple[Chunk, ...]
     columns: frozenset[str]
     arrow_bytes: Mapping[str, int]
 
+    def chunks_of(self, columns: Collection[str], groups: Collection[int] | None = None) -> list[Chunk]:
+        """Give the chunks of some columns, in some row groups or in all, in the order in which they lie."""
+        found = (c for c in self.chunks if c.column in columns and (groups is None or c.group in groups))
+        return sorted(found, key=lambda chunk: chunk.offset)
 
-def parse_footer(data: bytes) -> Footer:
-    """Take a footer apart: checksums first, then what Parquet calls the footer."""
+
+def parse_footer(data: bytes, decryption: Any = None) -> Footer:
+    """Take a footer apart: the table of chunks first, then what Parquet calls the footer."""
     start = len(data) - TRAILER - int.from_bytes(data[-TRAILER:-4], "little")
-    metadata = pq.read_metadata(io.BytesIO(data[max(start, 0) :]))
-    crcs = np.frombuffer(data[:start], CRC).tolist()
+    metadata = pq.read_metadata(io.BytesIO(data[max(start, 0) :]), decryption_properties=decryption)
+    table = np.frombuffer(data[: max(start, 0)], CHUNK)
+    leaves = leaf_columns(metadata)
+    if len(table) != len(leaves) * metadata.num_row_groups:
+        msg = f"{len(table)} chunks of {len(leaves)} columns in {metadata.num_row_groups} row groups"
+        raise ValueError(msg)
+    rows = zip(*(table[name].tolist() for name in ("offset", "length", "crc")), strict=True)
     return Footer(
         parquet=metadata,
-        crc_of=dict(zip((offset for _, offset, _ in chunks_of(metadata)), crcs, strict=True)),
+        chunks=tuple(Chunk(leaves[n % len(leaves)], n // len(leaves), *row) for n, row in enumerate(rows)),
         columns=frozenset(metadata.schema.to_arrow_schema().names),
         arrow_bytes={str(k): int(v) for k, v in json.loads((metadata.metadata or {}).get(SIZES, b"{}")).items()},
     )
 
 
-def chunks_of(metadata: Any, groups: Sequence[int] | None = None) -> list[tuple[str, int, int]]:
-    """Give column, offset and length of every chunk, row group by row group in the order of the schema's leaves."""
-    found = []
-    for group in range(metadata.num_row_groups) if groups is None else groups:
-        row_group = metadata.row_group(group)
-        for leaf in range(row_group.num_columns):
-            chunk = row_group.column(leaf)
-            start = chunk.data_page_offset
-            if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
-                start = chunk.dictionary_page_offset
-            found.append((chunk.path_in_schema.split(".", 1)[0], start, chunk.total_compressed_size))
-    return found
+def leaf_columns(metadata: Any) -> list[str]:
+    """Name the column of each leaf of the schema, in the order in which a row group has them."""
+    schema = metadata.schema
+    return [schema.column(leaf).path.split(".", 1)[0] for leaf in range(metadata.num_columns)]

@@ -1,4 +1,8 @@
-"""Writing a part: row groups of bounded size, then the checksums between them and the footer."""
+"""Writing a part: row groups of bounded size, then the table of their chunks between them and the footer.
+
+The fields of an index with a key go to a file of their own, encrypted as a whole; when the part is finished these are
+laid between its row groups and its footer, where Parquet readers do not look.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,26 @@ import hashlib
 import io
 import json
 import zlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from skipstone.stores.manifest import PartRecord
-from skipstone.stores.part_footer import CRC, MAX_ROW_GROUP_ROWS, SIZES, TRAILER, chunks_of
+from skipstone.errors import KeyUnavailableError
+from skipstone.stores.manifest import PartRecord, Section
+from skipstone.stores.part_footer import CHUNK, MAX_ROW_GROUP_ROWS, SIZES, TRAILER, leaf_columns
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+    from skipstone.stores.encryption import Keys
 
 __all__ = ["PartWriter", "rows_per_group"]
 
 _ROW_GROUP_BYTES = 64 << 20
+_BLOCK = 1 << 20
 
 
 def rows_per_group(rows: int, size: int) -> int:
@@ -37,13 +46,111 @@ class PartWriter:
         The local file to make.
     schema
         The columns: ``IDENTITY`` first, then those of the indexes.
+    keys
+        What encrypts; needed when anything is to be.
+    protected
+        The key of each index that has one, by index id.
+    footer_key
+        The key of everything else; empty for plain.
+
+    Raises
+    ------
+    KeyUnavailableError
+        When a key cannot be had.
     """
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self._path = path
-        self._sizes = dict.fromkeys(schema.names, 0)
+    def __init__(
+        self,
+        path: Path,
+        schema: pa.Schema,
+        *,
+        keys: Keys | None = None,
+        protected: Mapping[str, str] | None = None,
+        footer_key: str = "",
+    ) -> None:
+        self._footer_key = footer_key
         self._rows = 0
         self._removed = 0
+        columns: dict[str, list[pa.Field]] = {"": []}
+        for field in schema:
+            index_id, _, name = field.name.partition(":")
+            columns.setdefault(index_id if name and index_id in (protected or {}) else "", []).append(field)
+        self._files: dict[str, _SectionWriter] = {}
+        try:
+            for index_id, fields in columns.items():
+                key = (protected or {})[index_id] if index_id else footer_key
+                place = path.with_name(f"{path.name}.{index_id}") if index_id else path
+                self._files[index_id] = _SectionWriter(place, pa.schema(fields), keys, key)
+        except BaseException:
+            self.close()
+            raise
+
+    def write(self, table: pa.Table) -> None:
+        """Add rows; ends a row group at the latest when they are written."""
+        if not table.num_rows:
+            return
+        self._rows += table.num_rows
+        self._removed += table.column("removed").combine_chunks().true_count
+        group = rows_per_group(table.num_rows, table.nbytes)
+        for file in self._files.values():
+            file.write(table.select(file.names), group)
+
+    def close(self) -> None:
+        """Give up: the file is incomplete."""
+        for file in self._files.values():
+            file.close()
+
+    def finish(self, sequence: int, file: str) -> PartRecord:
+        """Complete the file and give its record."""
+        main = self._files.pop("")
+        ends = {index_id: section.finish() for index_id, section in self._files.items()}
+        sections: dict[str, Section] = {}
+        with main.ending() as handle:
+            for index_id, section in self._files.items():
+                offset = handle.tell()
+                with section.path.open("rb") as encrypted:
+                    while block := encrypted.read(_BLOCK):
+                        handle.write(block)
+                section.path.unlink()
+                fields = tuple(name.partition(":")[2] for name in section.names)
+                sections[index_id] = Section(offset, handle.tell() - offset, *ends[index_id], fields)
+            footer_length, footer_sha256 = main.end(handle)
+            length = handle.tell()
+        indexes: dict[str, tuple[int, int]] = {}
+        for part in (main, *self._files.values()):
+            for name, size in part.sizes.items():
+                index_id, colon, _ = name.partition(":")
+                if colon:
+                    known = indexes.get(index_id, (0, 0))
+                    indexes[index_id] = (known[0] + part.stored.get(name, 0), known[1] + size)
+        return PartRecord(
+            file=file,
+            length=length,
+            footer_length=footer_length,
+            footer_sha256=footer_sha256,
+            rows=self._rows,
+            removed=self._removed,
+            sequence=sequence,
+            indexes=indexes,
+            key=self._footer_key,
+            sections=sections,
+        )
+
+
+class _SectionWriter:
+    """Writes one Parquet file with a table of its chunks before the footer, plain or encrypted with one key."""
+
+    def __init__(self, path: Path, schema: pa.Schema, keys: Keys | None, key: str) -> None:
+        self.path = path
+        self.names = schema.names
+        self.sizes = dict.fromkeys(schema.names, 0)
+        self.stored: dict[str, int] = {}
+        if key and keys is None:
+            msg = f"no key {key!r}: spark.skipstone.kms.class names no key provider"
+            raise KeyUnavailableError(msg)
+        self._encryption = keys.encryption(key) if keys is not None and key else None
+        self._decryption = keys.decryption(key) if keys is not None and key else None
+        self._footer = b""
         self._writer = pq.ParquetWriter(
             path,
             schema,
@@ -52,54 +159,55 @@ class PartWriter:
             write_statistics=False,
             write_page_checksum=True,
             use_compliant_nested_type=False,  # the item's name is part of the type's text
+            encryption_properties=self._encryption,
         )
 
-    def write(self, table: pa.Table) -> None:
-        """Add rows; ends a row group at the latest when they are written."""
-        if not table.num_rows:
-            return
+    def write(self, table: pa.Table, group: int) -> None:
         for name in table.column_names:
-            self._sizes[name] += table.column(name).nbytes
-        self._rows += table.num_rows
-        self._removed += table.column("removed").combine_chunks().true_count
-        self._writer.write_table(table, row_group_size=rows_per_group(table.num_rows, table.nbytes))
+            self.sizes[name] += table.column(name).nbytes
+        self._writer.write_table(table, row_group_size=group)
 
     def close(self) -> None:
-        """Give up: the file is incomplete."""
         self._writer.close()
 
-    def finish(self, sequence: int, file: str) -> PartRecord:
-        """Complete the file and give its record."""
-        self._writer.add_key_value_metadata({SIZES.decode(): json.dumps(self._sizes)})
+    def finish(self) -> tuple[int, str]:
+        """Complete the file; gives length and SHA-256 of its end."""
+        with self.ending() as handle:
+            return self.end(handle)
+
+    def ending(self) -> Any:
+        """Open the complete Parquet file where its footer was: that is written again by ``end``."""
+        self._writer.add_key_value_metadata({SIZES.decode(): json.dumps(self.sizes)})
         self._writer.close()
-        with self._path.open("rb+") as handle:
-            footer_start = handle.seek(-TRAILER, io.SEEK_END)
-            footer_start -= int.from_bytes(handle.read(4), "little")
-            handle.seek(footer_start)
-            footer = handle.read()
-            metadata = pq.read_metadata(io.BytesIO(footer))
-            crcs = []
-            stored: dict[str, int] = {}
-            for name, offset, count in chunks_of(metadata):
+        handle = self.path.open("rb+")
+        start = handle.seek(-TRAILER, io.SEEK_END)
+        start -= int.from_bytes(handle.read(4), "little")
+        handle.seek(start)
+        self._footer = handle.read()
+        handle.seek(start)
+        return handle
+
+    def end(self, handle: Any) -> tuple[int, str]:
+        """Write the table of chunks and the footer; gives their length and SHA-256."""
+        metadata = pq.read_metadata(io.BytesIO(self._footer), decryption_properties=self._decryption)
+        place = handle.tell()
+        chunks = []
+        leaves = leaf_columns(metadata)
+        for group in range(metadata.num_row_groups):
+            for leaf, name in enumerate(leaves):
+                offset, length = _extent(metadata.row_group(group).column(leaf))
                 handle.seek(offset)
-                crcs.append(zlib.crc32(handle.read(count)))
-                stored[name] = stored.get(name, 0) + count
-            footer = np.array(crcs, CRC).tobytes() + footer
-            handle.seek(footer_start)
-            handle.write(footer)
-        indexes: dict[str, tuple[int, int]] = {}
-        for name, size in self._sizes.items():
-            index_id, colon, _ = name.partition(":")
-            if colon:
-                known = indexes.get(index_id, (0, 0))
-                indexes[index_id] = (known[0] + stored.get(name, 0), known[1] + size)
-        return PartRecord(
-            file=file,
-            length=footer_start + len(footer),
-            footer_length=len(footer),
-            footer_sha256=hashlib.sha256(footer).hexdigest(),
-            rows=self._rows,
-            removed=self._removed,
-            sequence=sequence,
-            indexes=indexes,
-        )
+                chunks.append((offset, length, zlib.crc32(handle.read(length))))
+                self.stored[name] = self.stored.get(name, 0) + length
+        end = np.array(chunks, CHUNK).tobytes() + self._footer
+        handle.seek(place)
+        handle.write(end)
+        return len(end), hashlib.sha256(end).hexdigest()
+
+
+def _extent(chunk: Any) -> tuple[int, int]:
+    """Give the place and length of a chunk of a file that was written just now."""
+    start = chunk.data_page_offset
+    if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
+        start = chunk.dictionary_page_offset
+    return start, chunk.total_compressed_size

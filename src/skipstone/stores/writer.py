@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from skipstone.errors import CommitConflictError, MetadataStoreError
+from skipstone.errors import CommitConflictError, KeyUnavailableError, MetadataStoreError
 from skipstone.stores.compaction import compact
+from skipstone.stores.encryption import Keys, protected_ids
 from skipstone.stores.layout import MANIFESTS, PARTS, is_part_name, manifest_name, manifest_version
 from skipstone.stores.manifest import Manifest, RetiredPart
 from skipstone.stores.manifest_folder import ManifestFolder
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from skipstone.stores.cache import ByteCache
+    from skipstone.stores.compaction import MakePart
     from skipstone.stores.filesystem import FileEntry, FileSystem
     from skipstone.stores.manifest import PartRecord
-    from skipstone.stores.metadata_store import Change
+    from skipstone.stores.metadata_store import Change, IndexRecord
 
 __all__ = ["Committer", "clean"]
 
@@ -54,15 +56,27 @@ class Committer:
         The store's cache, which reads of older parts go through.
     max_parts
         More parts than this are compacted.
+    keys
+        What encrypts and decrypts, for a user who has any keys.
     """
 
-    def __init__(self, file_system: FileSystem, folder: str, root: str, cache: ByteCache, max_parts: int) -> None:
+    def __init__(
+        self,
+        file_system: FileSystem,
+        folder: str,
+        root: str,
+        cache: ByteCache,
+        max_parts: int,
+        *,
+        keys: Keys | None = None,
+    ) -> None:
         self._file_system = file_system
         self._folder = folder
         self._parts_folder = f"{folder}/{PARTS}"
         self._root = root
         self._cache = cache
         self._max_parts = max_parts
+        self._keys = keys
         self._manifests = ManifestFolder(file_system, folder)
 
     def commit(self, previous: Manifest | None, change: Change, *, replace: bool) -> Manifest:
@@ -78,18 +92,11 @@ class Committer:
         try:
             self._make_folders()
             with tempfile.TemporaryDirectory(prefix="skipstone-") as scratch:
-                parts = (*kept, *(() if table is None else (self._put_table(table, _next(kept), scratch, mine),)))
+                making = self._making(change.indexes, kept)
+                parts = kept if table is None else (*kept, self._put_table(table, making, _next(kept), scratch, mine))
                 manifest = self._draft(previous, change, newest + 1, parts)
-                reader = self._reader(manifest)
-                if len(parts) > self._max_parts and len(reader):
-                    compacted = self._put(
-                        lambda path, file: compact(
-                            reader, change.indexes, path, sequence=parts[-1].sequence, file=file
-                        ),
-                        scratch,
-                        mine,
-                    )
-                    manifest = changed(manifest, parts=(compacted,))
+                if len(parts) > self._max_parts and manifest.object_count:
+                    manifest = self._compacted(manifest, change.indexes, making, scratch, mine)
             manifest = _retire(manifest, previous)
             manifest = Manifest.decode(manifest.encode(), self._folder, manifest.version)
         except MetadataStoreError:
@@ -140,11 +147,48 @@ class Committer:
         for name in (PARTS, MANIFESTS):
             self._file_system.make_folder(f"{self._folder}/{name}")
 
-    def _put_table(self, table: pa.Table, sequence: int, scratch: str, mine: list[str]) -> PartRecord:
+    def _making(self, indexes: Sequence[IndexRecord], kept: Sequence[PartRecord]) -> MakePart:
+        """Give what begins a part for these indexes, encrypted as they want it.
+
+        What the last part protects by a footer key stays protected, whoever writes.
+        """
+        footer_key = (self._keys.footer_key if self._keys is not None else "") or (kept[-1].key if kept else "")
+        return lambda path, schema: PartWriter(
+            path, schema, keys=self._keys, protected=protected_ids(indexes), footer_key=footer_key
+        )
+
+    def _compacted(
+        self, manifest: Manifest, indexes: Sequence[IndexRecord], making: MakePart, scratch: str, mine: list[str]
+    ) -> Manifest:
+        """Make one part of a manifest's parts, unless this user lacks a key: then they wait for one who has all."""
+        reader = self._reader(manifest)
+        sequence = manifest.parts[-1].sequence
+        try:
+            sealed = tuple(self._sealed(record, anew=True) for record in indexes)
+            compacted = self._put(
+                lambda path, file: compact(reader, indexes, path, making, sequence=sequence, file=file), scratch, mine
+            )
+        except KeyUnavailableError as error:
+            _log.info("the parts of %s stay as they are: %s", self._folder, error)
+            return manifest
+        return changed(manifest, indexes=sealed, parts=(compacted,))
+
+    def _sealed(self, record: IndexRecord, *, anew: bool = False) -> IndexRecord:
+        """Give a record as the manifest may hold it."""
+        if record.key is None:
+            return record
+        if self._keys is None:
+            if record.sealed:
+                return Keys.shut(record)
+            msg = f"no key {record.key!r} for {record.name}: spark.skipstone.kms.class names no key provider"
+            raise KeyUnavailableError(msg)
+        return self._keys.sealed(record, anew=anew)
+
+    def _put_table(self, table: pa.Table, making: MakePart, sequence: int, scratch: str, mine: list[str]) -> PartRecord:
         """Write rows as a part."""
 
         def write(path: Path, file: str) -> PartRecord:
-            writer = PartWriter(path, table.schema)
+            writer = making(path, table.schema)
             try:
                 writer.write(table)
             except BaseException:
@@ -176,7 +220,7 @@ class Committer:
             writer_id=uuid.uuid4().hex,
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
             object_count=0,
-            indexes=change.indexes,
+            indexes=tuple(map(self._sealed, change.indexes)),
             parts=tuple(parts),
             retired=() if previous is None else previous.retired,
         )
@@ -188,7 +232,11 @@ class Committer:
         return changed(manifest, object_count=count, parts=tuple(parts) if count else ())
 
     def _reader(self, manifest: Manifest) -> SnapshotReader:
-        files = [PartFile(self._file_system, self._parts_folder, part, self._cache) for part in manifest.parts]
+        protected = protected_ids(manifest.indexes)
+        files = [
+            PartFile(self._file_system, self._parts_folder, part, self._cache, keys=self._keys, protected=protected)
+            for part in manifest.parts
+        ]
         return SnapshotReader(manifest, files, self._cache)
 
     def _delete(self, files: Sequence[str]) -> None:

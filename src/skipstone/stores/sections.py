@@ -1,0 +1,156 @@
+"""Reading a section: one Parquet file inside a part, plain or encrypted; every byte that is read is checked."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from skipstone.errors import KeyUnavailableError, MetadataCorruptError, MetadataStoreError
+from skipstone.stores.part_footer import MAX_ROW_GROUP_ROWS, Footer, parse_footer
+from skipstone.stores.ranges import Ranges, coalesced
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from skipstone.stores.cache import ByteCache
+    from skipstone.stores.encryption import Keys
+    from skipstone.stores.filesystem import FileSystem
+    from skipstone.stores.manifest import PartRecord, Section
+
+__all__ = ["Meter", "SectionFile"]
+
+
+@dataclass
+class Meter:
+    """Adds up the bytes that one call reads."""
+
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class SectionFile:
+    """Reads columns of one section.
+
+    Parameters
+    ----------
+    file_system, path, record
+        The part: where it lies, and what the manifest says of it.
+    section
+        Where in the part the section lies.
+    key
+        The name of its key; empty when it is plain.
+    keys
+        What decrypts, for a user who has any keys.
+    cache
+        Keeps footers, so that a second column costs one read.
+    """
+
+    file_system: FileSystem
+    path: str
+    record: PartRecord
+    section: Section
+    key: str
+    keys: Keys | None
+    cache: ByteCache
+
+    def footer(self, meter: Meter | None = None) -> Footer:
+        """Give the checked footer; the meter learns what had to be read.
+
+        Raises
+        ------
+        KeyUnavailableError
+            When the section is encrypted with a key that cannot be had.
+        MetadataCorruptError
+            When it is not what was written.
+        """
+        known: Footer | None = self.cache.get(("footer", self.path, self.section))
+        if known is not None:
+            return known
+        if self.key and self.keys is None:
+            msg = f"no key {self.key!r}: spark.skipstone.kms.class names no key provider"
+            raise KeyUnavailableError(msg)
+        size = self.section.footer_length
+        data = self._read([(self.section.length - size, size)])[0]
+        if meter is not None:
+            meter.bytes += size
+        if hashlib.sha256(data).hexdigest() != self.section.footer_sha256:
+            raise self._damaged("its footer is not the one that was written")
+        footer = self._parsed(data)
+        if footer.parquet.num_rows != self.record.rows:
+            raise self._damaged(f"it has {footer.parquet.num_rows} rows instead of {self.record.rows}")
+        self.cache.put(("footer", self.path, self.section), footer, 4 * size)
+        return footer
+
+    def _parsed(self, data: bytes) -> Footer:
+        """Take a footer apart that is the one that was written; an encrypted one opens with the right key only."""
+        decryption = self.keys.decryption(self.key) if self.key and self.keys is not None else None
+        try:
+            return parse_footer(data, decryption)
+        except KeyUnavailableError:
+            raise
+        except (ValueError, OSError, AttributeError, pa.ArrowException) as error:
+            if self.key:
+                msg = f"the key {self.key!r} does not open the part {self.path} ({type(error).__name__})"
+                raise KeyUnavailableError(msg) from error
+            raise self._damaged(f"its footer makes no sense ({error})") from error
+
+    def read(self, columns: Sequence[str], groups: Sequence[int] | None = None, meter: Meter | None = None) -> pa.Table:
+        """Read and check whole columns, or some row groups of them."""
+        footer = self.footer(meter)
+        if not footer.columns.issuperset(columns):
+            raise self._damaged(f"it lacks the column {min(set(columns) - footer.columns)!r}")
+        chunks = footer.chunks_of(set(columns), None if groups is None else set(groups))
+        if any(chunk.offset + chunk.length > self.section.length for chunk in chunks):
+            raise self._damaged("a column lies outside of the file")
+        spans = coalesced([(chunk.offset, chunk.length) for chunk in chunks], self.file_system.gap)
+        blocks = dict(zip((start for start, _ in spans), self._read(spans), strict=True))
+        if meter is not None:
+            meter.bytes += sum(map(len, blocks.values()))
+        source = Ranges(blocks, self.section.length)
+        for chunk in chunks:
+            if zlib.crc32(source.view(chunk.offset, chunk.length)) != chunk.crc:
+                raise self._damaged("a column is not what was written")
+        try:
+            reader = pq.ParquetFile(
+                pa.PythonFile(source, mode="r"),
+                metadata=footer.parquet,
+                page_checksum_verification=True,
+                pre_buffer=False,  # it would read the gaps between ranges too
+            )
+            return reader.read_row_groups(
+                list(range(footer.parquet.num_row_groups)) if groups is None else list(groups),
+                columns=list(columns),
+                use_threads=self.record.rows > MAX_ROW_GROUP_ROWS,
+            )
+        except KeyUnavailableError:
+            raise
+        except (ValueError, OSError, pa.ArrowException) as error:
+            raise self._damaged(f"a column cannot be decoded ({error})") from error
+
+    def _read(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Read ranges of the section, and make sure that all of each came back."""
+        start = self.section.offset
+        try:
+            found = self.file_system.read_ranges(
+                self.path, [(start + offset, count) for offset, count in ranges], self.record.length
+            )
+        except FileNotFoundError as error:
+            msg = f"the part {self.path} is gone: the metadata was replaced or dropped meanwhile, or deleted by hand"
+            raise MetadataStoreError(msg) from error
+        except OSError as error:
+            msg = f"the part {self.path} cannot be read: {error}"
+            raise MetadataStoreError(msg) from error
+        if any(len(block) != count for block, (_, count) in zip(found, ranges, strict=True)):
+            raise self._damaged("it is shorter than it was")
+        return found
+
+    def _damaged(self, what: str) -> MetadataCorruptError:
+        return MetadataCorruptError(
+            f"the part {self.path} is damaged: {what}; drop the indexes and create them again (queries read everything "
+            "until then)"
+        )
