@@ -185,10 +185,12 @@ def test_footers(spark, bridge, tmp_path):
         assert absent == [{"absent": "missing"}, {"absent": "case"}, {"absent": "group"}]
 
 
-def test_read_range(bridge, spark, tmp_path):
+def test_read_ranges(bridge, spark, tmp_path):
     source = tmp_path / "a b%.bin"
     source.write_bytes(bytes(range(256)) * 1000)
-    out = tmp_path / "out"
-    for offset, length, expected in [(0, 10, 10), (100, -1, 255900), (255990, 100, 10), (256000, 5, 0)]:
-        assert bridge.readRange(str(source), offset, length, str(out)) == expected
-        assert out.read_bytes() == source.read_bytes()[offset:][: None if length < 0 else length]
+    whole, out = source.read_bytes(), tmp_path / "out"
+    ranges = [(0, 10, 10), (100, 255900, 255900), (255990, 100, 10), (256000, 5, 0), (7, 0, 0)]
+    spelled = ",".join(f"{offset}:{count}" for offset, count, _ in ranges)
+    found = bridge.readRanges(spark._jsparkSession, str(source), len(whole), spelled, str(out))
+    assert found == ",".join(str(expected) for *_, expected in ranges)
+    assert out.read_bytes() == b"".join(whole[offset : offset + count] for offset, count, _ in ranges)

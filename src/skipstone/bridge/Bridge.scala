@@ -1,7 +1,5 @@
 package org.apache.spark.sql.skipstone
 
-import java.nio.file.{Files, Paths}
-
 import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.fs.Path
@@ -82,27 +80,10 @@ object Bridge {
   def footers(scan: FileScan, pathsFile: String, columnsJson: String, outFile: String): Int =
     Footers.write(scan, pathsFile, columnsJson, outFile)
 
-  /** Copy bytes of a file on any Hadoop file system to a local one; a negative length means to the end. */
-  def readRange(path: String, offset: Long, length: Long, localFile: String): Long = {
-    val session = classic.SparkSession.active
-    val source = new Path(path)
-    val in = source.getFileSystem(session.sessionState.newHadoopConf()).open(source)
-    try {
-      val out = Files.newOutputStream(Paths.get(localFile))
-      try {
-        in.seek(offset)
-        val buffer = new Array[Byte](1 << 16)
-        var copied = 0L
-        var n = 0
-        while (n >= 0 && (length < 0 || copied < length)) {
-          n = in.read(buffer, 0, if (length < 0) buffer.length else math.min(buffer.length.toLong, length - copied).toInt)
-          if (n > 0) {
-            out.write(buffer, 0, n)
-            copied += n
-          }
-        }
-        copied
-      } finally out.close()
-    } finally in.close()
-  }
+  /** The files directly in a folder, and ranges of one file; see [[StoredFiles]]. */
+  def listFolder(session: classic.SparkSession, folder: String, localFile: String): Unit =
+    StoredFiles.list(session, folder, localFile)
+
+  def readRanges(session: classic.SparkSession, path: String, length: Long, ranges: String, localFile: String): String =
+    StoredFiles.read(session, path, length, ranges, localFile)
 }

@@ -1,11 +1,12 @@
 package org.apache.spark.sql.skipstone
 
+import java.io.FileNotFoundException
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Paths}
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FileStatus, Path}
 
 import org.apache.spark.sql.{classic, Row}
 import org.apache.spark.sql.catalyst.InternalRow
@@ -100,13 +101,14 @@ class FileScan private[skipstone] (val session: classic.SparkSession, rel: Logic
       .forall(n => !n.startsWith(".") && !(n.startsWith("_") && !n.contains("=")))
 
   private def listBelow(root: Path, paths: Seq[Path]): Seq[PartitionDirectory] = {
-    val there = paths.filter(p => visible(p, root) && p.getFileSystem(hadoop).exists(p))
+    val statuses = statusesOf(paths.filter(visible(_, root)))
+    val there = statuses.keys.toSeq
     if (there.isEmpty) Nil else {
       val lower = fs.options.map { case (k, v) => k.toLowerCase(java.util.Locale.ROOT) -> v }
-      val rootIsFile = there.contains(root) && root.getFileSystem(hadoop).getFileStatus(root).isFile
+      val rootIsFile = statuses.get(root).exists(_.isFile)
       val base = lower.getOrElse("basepath", (if (rootIsFile) root.getParent else root).toString)
       val index = inMemory(there, lower + ("basepath" -> base))
-      val directories = index.listFiles(Nil, Nil).filter(_.files.nonEmpty)
+      val directories = tagged(index.listFiles(Nil, Nil).filter(_.files.nonEmpty), statuses)
       if (directories.nonEmpty) check(index)
       // Without partitions Spark reads what lies in a root itself, not in folders below it.
       val deep = fs.partitionSchema.nonEmpty || lower.get("recursivefilelookup").exists(_.toBoolean)
@@ -126,11 +128,24 @@ class FileScan private[skipstone] (val session: classic.SparkSession, rel: Logic
       throw new IllegalArgumentException(s"$p is neither in the table's folder nor in one of its partitions")
     }
     val touched = all.filter(a => paths.exists(p => within(p, a.path) || within(a.path, p)))
-    val there = paths.filter(p => p.getFileSystem(hadoop).exists(p))
-    if (there.isEmpty || touched.isEmpty) Nil
-    else new InMemoryFileIndex(session, there, Map.empty[String, String], Some(catalog.partitionSchema), NoopCache,
-      Some(PartitionSpec(catalog.partitionSchema, touched)), None).listFiles(Nil, Nil)
+    val statuses = statusesOf(paths)
+    if (statuses.isEmpty || touched.isEmpty) Nil
+    else tagged(new InMemoryFileIndex(session, statuses.keys.toSeq, Map.empty[String, String],
+      Some(catalog.partitionSchema), NoopCache, Some(PartitionSpec(catalog.partitionSchema, touched)), None)
+      .listFiles(Nil, Nil), statuses)
   }
+
+  private def statusesOf(paths: Seq[Path]): Map[Path, FileStatus] = paths.flatMap { p =>
+    try Some(p -> p.getFileSystem(hadoop).getFileStatus(p)) catch { case _: FileNotFoundException => None }
+  }.toMap
+
+  /** Spark drops the e-tags of files that it lists by their own paths, not those of files in folders. */
+  private def tagged(directories: Seq[PartitionDirectory], statuses: Map[Path, FileStatus]): Seq[PartitionDirectory] =
+    directories.map(d => d.copy(files = d.files.map(f => statuses.get(f.getPath) match {
+      case Some(s) if s.getLen == f.getLen && s.getModificationTime == f.getModificationTime =>
+        FileStatusWithMetadata(s, f.metadata)
+      case _ => f
+    })))
 
   private def record(directories: Seq[PartitionDirectory], file: String): Int = {
     val found = Map.newBuilder[String, (FileStatusWithMetadata, InternalRow)]

@@ -103,11 +103,17 @@ private[skipstone] class Lru[K, V](capacity: Int) {
     override def removeEldestEntry(eldest: java.util.Map.Entry[K, V]): Boolean = size > capacity
   }
 
-  def getOrElseUpdate(key: K)(compute: => V): V = synchronized(Option(entries.get(key))).getOrElse {
+  def getOrElseUpdate(key: K)(compute: => V): V = get(key).getOrElse {
     val value = compute
-    synchronized(entries.put(key, value))
+    put(key, value)
     value
   }
+
+  def get(key: K): Option[V] = synchronized(Option(entries.get(key)))
+
+  def put(key: K, value: V): Unit = synchronized(entries.put(key, value))
+
+  def remove(key: K): Unit = synchronized(entries.remove(key))
 
   def clear(): Unit = synchronized(entries.clear())
 }

@@ -1,4 +1,4 @@
-"""Any Hadoop file system, through the session's JVM.
+"""Any Hadoop file system, through the session's JVM (docs/storage.md).
 
 Bytes never travel from the JVM to Python through Py4J (8 KB or more stall for 44 ms): the JVM writes them to a local
 file and Python reads that.  The other way is fast.
@@ -6,13 +6,13 @@ file and Python reads that.  The other way is fast.
 
 from __future__ import annotations
 
+import json
 import tempfile
 import uuid
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from skipstone.stores.filesystem import FileEntry, FileSystem, scheme_of
@@ -50,6 +50,7 @@ class HadoopFileSystem(FileSystem):
         self._spark = spark
         self._jvm: Any = spark.sparkContext._jvm
         self._gateway: Any = spark.sparkContext._gateway
+        self._bridge: Any = self._jvm.org.apache.spark.sql.skipstone.Bridge
 
     def qualify(self, path: str) -> str:
         with _translated(path):
@@ -63,28 +64,20 @@ class HadoopFileSystem(FileSystem):
         return self.read_ranges(path, [(0, length)], length)[0]
 
     def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]], length: int) -> list[bytes]:
-        wanted = [(offset, max(0, min(count, length - offset))) for offset, count in ranges]
-        with _translated(path), tempfile.TemporaryDirectory(prefix="skipstone-") as scratch:
-            bridge = self._jvm.org.apache.spark.sql.skipstone.Bridge
-            found = []
-            for offset, count in wanted:
-                local = Path(scratch) / str(offset)
-                bridge.readRange(path, offset, count, str(local))
-                found.append(local.read_bytes())
-            return found
+        if not ranges:
+            return []
+        spelled = ",".join(f"{offset}:{max(0, min(count, length - offset))}" for offset, count in ranges)
+        with _translated(path), _scratch_file() as local:
+            session = self._spark._jsparkSession
+            found = str(self._bridge.readRanges(session, path, length, spelled, str(local))).split(",")
+            with local.open("rb") as file:
+                return [file.read(int(count)) for count in found]
 
     def list_folder(self, folder: str) -> list[FileEntry]:
-        with _translated(folder):
-            place = self._path(folder)
-            found = []
-            tagged = scheme_of(folder) not in self.renaming  # those have no e-tags, and asking takes a call
-            for status in self._system(place).listStatus(place):
-                if status.isFile():
-                    has_tag = tagged and is_instance_of(self._gateway, status, "org.apache.hadoop.fs.EtagSource")
-                    tag = str(status.getEtag() or "") if has_tag else ""
-                    name = status.getPath().getName()
-                    found.append(FileEntry(name, status.getLen(), status.getModificationTime(), tag))
-            return found
+        with _translated(folder), _scratch_file() as local:
+            self._bridge.listFolder(self._spark._jsparkSession, folder, str(local))
+            with local.open(encoding="utf-8") as lines:
+                return [FileEntry(f["n"], f["l"], f["m"], f["e"]) for f in map(json.loads, lines)]
 
     def exists(self, path: str) -> bool:
         with _translated(path):
@@ -105,7 +98,8 @@ class HadoopFileSystem(FileSystem):
                 else:
                     _write(system.create(place, False), data)
         except FileExistsError:
-            return False
+            # A request whose answer was lost is sent again by the file system's client, and then meets its own work.
+            return self.read(path, len(data)) == data
         return True
 
     def put(self, path: str, local_file: Path) -> None:
@@ -119,6 +113,8 @@ class HadoopFileSystem(FileSystem):
             self._system(place).delete(place, recursive)
 
     def make_folder(self, folder: str) -> None:
+        if self._has_conditional_create(folder):
+            return  # an object store: folders are but names, and marking them takes requests and leaves objects
         with _translated(folder):
             place = self._path(folder)
             self._system(place).mkdirs(place)
@@ -149,6 +145,13 @@ class HadoopFileSystem(FileSystem):
             with suppress(Py4JError):
                 system.delete(temporary, False)
             raise
+
+
+@contextmanager
+def _scratch_file() -> Iterator[Path]:
+    """Give a local file for the JVM to write; it is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="skipstone-") as folder:
+        yield Path(folder) / "bytes"
 
 
 def _write(stream: Any, data: bytes, *, durable: bool = False) -> None:
