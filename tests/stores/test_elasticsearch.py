@@ -7,4 +7,6 @@ import pytest
 pytest.register_assert_rewrite("tests.stores.test_contract", "tests.stores.search")
 
 from tests.stores.search.contract import *  # noqa: E402, F403
+from tests.stores.search.faults import *  # noqa: E402, F403
 from tests.stores.search.support import prefix, servers, shared_prefix, url  # noqa: E402, F401
+from tests.stores.search.translation import *  # noqa: E402, F403

@@ -77,7 +77,8 @@ def _geo_box(clause: GeoBoxClause, fields: Fields) -> Query | None:
 
     A box is refuted by one axis: ``c < x`` by a low end not below ``x``, ``c > x`` by a high end not above it,
     ``c = x`` and ``IN`` if no ``x`` lies between the ends.  Of regions that must all be met one refuted is enough, of
-    others all must be.  Literals are rounded outwards, as the clause does.  What is within a distance of a geometry has no query.
+    others all must be.  Literals are rounded outwards, as the clause does.  What is within a distance of a geometry
+    has no query.
     """
     region = read_region(clause.predicate, clause.index.columns)
     slot = fields.slot(clause.index, "boxes")

@@ -113,15 +113,14 @@ class Client:
         """Send until the server answers, it was tried often enough, or time is up."""
         tries = 0
         while True:
-            problem: str
             try:
                 answer = self._once(method, path, data, kind, deadline)
-            except _NoAnswerError as error:
-                problem, answer = str(error), None
-            else:
                 if answer.status not in _BUSY:
+                    self._silent = (0.0, "")
                     return answer
                 problem = f"it is busy or unavailable (status {answer.status})"
+            except _NoAnswerError as error:
+                problem = str(error)
             pause = (0.1 * 2**tries) * (0.5 + random.random())  # noqa: S311  (spreads repetitions, guards nothing)
             tries += 1
             if tries > self._settings.retries or time.monotonic() + pause >= deadline:
@@ -147,6 +146,9 @@ class Client:
                 retries=False,
                 redirect=False,
             )
+        except urllib3.exceptions.NewConnectionError as error:
+            msg = "it cannot be reached"
+            raise _NoAnswerError(msg) from error
         except urllib3.exceptions.TimeoutError as error:
             msg = f"no answer within {left:.1f} s"
             raise _NoAnswerError(msg) from error

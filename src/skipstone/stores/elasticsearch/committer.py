@@ -158,7 +158,7 @@ class Committer:
         That is parts that no manifest names (a writer died) or that were compacted away.  Never fails: what cannot be
         deleted now is found again by the next commit.
         """
-        needed = [part.file for part in (*manifest.parts, *manifest.retired)]
+        needed = [*(part.file for part in manifest.parts), *(part.file for part in manifest.retired)]
         query: Query = {
             "bool": {
                 "filter": [

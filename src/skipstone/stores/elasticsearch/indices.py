@@ -120,7 +120,9 @@ class Indices:
 
     def _mappings(self) -> dict[str, Any]:
         names = f"{self.heads},{self.chunks},{self.objects}"
-        content = self._client.call("GET", f"{names}/_mapping?ignore_unavailable=true", accepts=(404,)).content
+        content = self._client.call(
+            "GET", f"{names}/_mapping?ignore_unavailable=true", accepts=(404,), write=True
+        ).content
         if not isinstance(content, dict):
             return {}
         return {n: found["mappings"] for n, found in content.items() if isinstance(found, dict) and "mappings" in found}

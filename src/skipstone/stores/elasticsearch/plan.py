@@ -6,6 +6,7 @@ after indexes were added one by one that need not be so, and then each gets a qu
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,7 +19,7 @@ from skipstone.stores.elasticsearch.queries import NEVER, Query, every, extent, 
 from skipstone.stores.elasticsearch.translation import Slot, translate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ByArrow", "ByServer", "Joined", "Plan", "plan_clause"]
 
-_MOST_LEAVES = 600
+_MOST_LEAVES = 400
 _DEEPEST = 14
-"""Servers refuse queries with more single queries, or deeper ones, than their settings allow; these are below them."""
+"""Servers refuse queries that are larger or deeper than their settings allow: 1,024 clauses, a range counted twice."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,30 +123,16 @@ class _Planner:
             if not self.directories[part].search:  # it has no documents to search
                 return ByArrow(clause)
             query = translate(clause, _PartFields(self.directories[part], self.records))
-            if query is None or not _fits(query):
+            if query is None:
                 return ByArrow(clause)
             refutations[part] = query
-        return ByServer(refutations, rows)
+        return ByServer(refutations, rows) if _fits(refutations) else ByArrow(clause)
 
     def _joined(self, plans: Sequence[Plan], *, is_every: bool) -> Plan:
         """Join plans: queries with queries, what is left to Arrow with each other, and the results by their bits."""
-        by_server: list[ByServer] = []
-        by_arrow: list[Clause] = []
-        others: list[Plan] = []
-        for plan in plans:
-            match plan:
-                case ByServer():
-                    for place, before in enumerate(by_server):
-                        both = _united(before, plan, is_every=is_every)
-                        if both is not None:
-                            by_server[place] = both
-                            break
-                    else:
-                        by_server.append(plan)
-                case ByArrow(clause):
-                    by_arrow.append(clause)
-                case _:
-                    others.append(plan)
+        by_server = _united([plan for plan in plans if isinstance(plan, ByServer)], is_every=is_every)
+        by_arrow = [plan.clause for plan in plans if isinstance(plan, ByArrow)]
+        others = [plan for plan in plans if isinstance(plan, Joined)]
         arrow: list[Plan] = []
         if by_arrow:
             joined = (AndClause if is_every else OrClause)(tuple(by_arrow)) if len(by_arrow) > 1 else by_arrow[0]
@@ -165,37 +152,58 @@ def plan_clause(
     return _Planner(reader, directories, records, meter).plan(clause)
 
 
-def _united(one: ByServer, other: ByServer, *, is_every: bool) -> ByServer | None:
-    """Make one query of two, if both describe objects by the same rows and the server takes what it becomes."""
-    if one.rows is not other.rows and not (
-        one.rows is not None and other.rows is not None and np.array_equal(one.rows, other.rows)
-    ):
-        return None
-    join: Any = some if is_every else every
-    united: dict[int, Query] = {}
-    for part in sorted(one.refutations.keys() | other.refutations.keys()):
-        query = join([one.refutations.get(part, NEVER), other.refutations.get(part, NEVER)])
-        query = _flattened(query)
-        if not _fits(query):
-            return None
-        united[part] = query
-    return ByServer(united, one.rows)
+def _united(plans: Sequence[ByServer], *, is_every: bool) -> list[ByServer]:
+    """Make as few queries of several as the server takes; those that describe objects by different rows stay apart."""
+    groups: list[list[ByServer]] = []
+    for plan in plans:
+        for group in groups:
+            if _same_rows(group[0], plan):
+                group.append(plan)
+                break
+        else:
+            groups.append([plan])
+    return [_one_query(chunk, is_every=is_every) for group in groups for chunk in _chunks(group)]
 
 
-def _flattened(query: Query) -> Query:
-    """Take the inner query of the same join into the outer one: a thousand terms are no thousand levels."""
-    for key, only in (("should", {"should", "minimum_should_match"}), ("filter", {"filter"})):
-        inner = query.get("bool", {})
-        if inner.keys() != only:
+def _same_rows(one: ByServer, other: ByServer) -> bool:
+    if one.rows is None or other.rows is None or one.rows is other.rows:
+        return one.rows is other.rows
+    return np.array_equal(one.rows, other.rows)
+
+
+def _chunks(plans: Sequence[ByServer]) -> Iterator[list[ByServer]]:
+    """Cut plans into runs that the server takes as one query."""
+    run: list[ByServer] = []
+    total = 0
+    for plan in plans:
+        leaves, depth = _extent(plan.refutations)
+        if depth >= _DEEPEST:  # by itself it still fits
+            yield [plan]
             continue
-        terms: list[Query] = []
-        for term in inner[key]:
-            nested = term.get("bool", {})
-            terms.extend(nested[key] if nested.keys() == only else [term])
-        return {"bool": {**inner, key: terms}}
-    return query
+        if run and total + leaves > _MOST_LEAVES:
+            yield run
+            run, total = [], 0
+        run.append(plan)
+        total += leaves
+    if run:
+        yield run
 
 
-def _fits(query: Query) -> bool:
-    leaves, depth = extent(query)
+def _one_query(plans: Sequence[ByServer], *, is_every: bool) -> ByServer:
+    """Join the queries of plans, part by part: of terms that must all hold, one refuted is enough."""
+    join: Any = some if is_every else every
+    parts = sorted({part for plan in plans for part in plan.refutations})
+    return ByServer(
+        {part: join([plan.refutations.get(part, NEVER) for plan in plans]) for part in parts}, plans[0].rows
+    )
+
+
+def _extent(refutations: Mapping[int, Query]) -> tuple[int, int]:
+    """Give how many single queries there are for all parts, and how deep; parts with equal queries share one."""
+    extents = [extent(query) for query in {json.dumps(q): q for q in refutations.values()}.values()]
+    return sum(leaves for leaves, _ in extents), max(depth for _, depth in extents)
+
+
+def _fits(refutations: Mapping[int, Query]) -> bool:
+    leaves, depth = _extent(refutations)
     return leaves <= _MOST_LEAVES and depth <= _DEEPEST

@@ -11,6 +11,7 @@ unknown term into a proof.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -86,10 +87,10 @@ def extent(query: Any) -> tuple[int, int]:
 
 def _distinct(queries: Iterable[Query | None], neutral: Query) -> list[Query] | None:
     """Give the queries without the neutral one, each once; ``None`` if one is ``None``."""
-    found: list[Query] = []
+    found: dict[str, Query] = {}
     for query in queries:
         if query is None:
             return None
-        if query != neutral and query not in found:
-            found.append(query)
-    return found
+        if query != neutral:
+            found.setdefault(json.dumps(query), query)
+    return list(found.values())

@@ -7,6 +7,7 @@ every part, in the same search, and is not believed unless the counts are those 
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from skipstone.errors import MetadataCorruptError, MetadataStoreError
 from skipstone.stores.elasticsearch.client import reason_of
-from skipstone.stores.elasticsearch.queries import Query, absent, every, some
+from skipstone.stores.elasticsearch.queries import Query, absent, every, one_of, some
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -119,9 +120,7 @@ def kept_rows(
     searches = []
     for by_part, answer in zip(refutations, kept, strict=True):
         numbers = sorted(by_part)
-        wheres = [every([{"term": {"part": parts[n].file}}, by_part[n]]) for n in numbers]
-        query = by_part[numbers[0]] if len(numbers) == 1 else some(wheres)
-        assert query is not None  # noqa: S101  (no term of it is)
+        query = _any_part({parts[n].file: by_part[n] for n in numbers})
         searches.append(_Search([parts[n] for n in numbers], query, [answer[n] for n in numbers]))
     waiting = [search for search in searches if search.rows]
     while waiting:
@@ -135,6 +134,18 @@ def kept_rows(
             search.take(answer)
         waiting = [search for search in waiting if not search.done]
     return kept
+
+
+def _any_part(by_name: Mapping[str, Query]) -> Query:
+    """Give one query for several parts; parts with equal queries share one."""
+    shared: dict[str, tuple[Query, list[str]]] = {}
+    for name, query in by_name.items():
+        shared.setdefault(json.dumps(query), (query, []))[1].append(name)
+    if len(shared) == 1:
+        return next(iter(shared.values()))[0]
+    found = some(every([one_of("part", names), query]) for query, names in shared.values())
+    assert found is not None  # noqa: S101  (no term of it is)
+    return found
 
 
 def count_documents(client: Client, index: str, parts: Sequence[PartRecord]) -> None:

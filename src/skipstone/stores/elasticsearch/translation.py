@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_OPTIONS", "Fields", "Slot", "known", "translate", "translates"]
 
-MOST_OPTIONS = 256
+MOST_OPTIONS = 64
 """An IN list that becomes a query for each of its options is left to Arrow above this many."""
 _MOST_TERMS = 60_000
 _OPPOSITES = {"<": "gte", "<=": "gt", ">": "lte", ">=": "lt"}
