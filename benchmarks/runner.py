@@ -24,6 +24,7 @@ NAMES = (
     "needle",
     "geo_udf",
     "planning",
+    "encryption",
     "index_many",
     "memory",
 )
