@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,11 @@ from skipstone.session import configure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+# Sessions of tests live for minutes, several on two cores: the optimising compiler and a parallel garbage collector
+# take more time than they give (a third of the JVM's processor time, measured on tests/soundness).
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

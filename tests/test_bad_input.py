@@ -360,6 +360,6 @@ import skipstone
 def test_session_that_cannot_skip(tmp_path, body, words):
     out = tmp_path / "out.txt"
     with out.open("w") as file:
-        code = subprocess.call([sys.executable, "-c", SCRIPT.format(body=body)], stdout=file, stderr=file, timeout=120)
+        code = subprocess.call([sys.executable, "-c", SCRIPT.format(body=body)], stdout=file, stderr=file, timeout=400)
     assert code != 0
     assert words in out.read_text()

@@ -110,7 +110,7 @@ def test_the_process_ends_by_itself(tmp_path, ending):
         print("ALL WELL")
         {ending}
         """,
-        timeout=120,
+        timeout=400,
     )
     assert "ALL WELL" in out, out[-3000:]
     assert code == {"": 0, "raise SystemExit(3)": 3}.get(ending, 1)
