@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["KeyProvider", "LocalFileKeys", "load_provider"]
 
+_KEY = b"key"
+
 
 class KeyProvider(ABC):
     """Wraps keys with the master keys of a key management service, and unwraps them again.
@@ -74,7 +76,7 @@ class LocalFileKeys(KeyProvider):
         version = self._version(self._versions(master_key), int(number), master_key)
         try:
             return _decrypted(base64.b64decode(text, validate=True), version)
-        except (OSError, ValueError, pa.ArrowException):
+        except (OSError, ValueError, KeyError, pa.ArrowException):
             msg = f"the key file's {master_key!r} is not the key that was used"
             raise KeyProviderError(msg) from None
 
@@ -134,12 +136,13 @@ def load_provider(settings: Mapping[str, str]) -> KeyProvider:
 
 
 def _encrypted(data: bytes, key: bytes) -> bytes:
-    """Encrypt bytes by AES-GCM, the way Parquet does it: as a file of one value."""
+    """Encrypt bytes by AES-GCM, the way Parquet does it: in the footer of a file without rows."""
     from pyarrow.parquet import encryption
 
     made = io.BytesIO()
-    properties = _direct(encryption, "create_encryption_properties")(key)
-    pq.write_table(pa.table({"key": [data]}), made, compression="none", encryption_properties=properties)
+    schema = pa.schema([pa.field("nothing", pa.null())], metadata={_KEY: base64.b64encode(data)})
+    with pq.ParquetWriter(made, schema, encryption_properties=_direct(encryption, "create_encryption_properties")(key)):
+        pass  # the footer is all there is, and it is encrypted
     return made.getvalue()
 
 
@@ -148,8 +151,7 @@ def _decrypted(data: bytes, key: bytes) -> bytes:
     from pyarrow.parquet import encryption
 
     properties = _direct(encryption, "create_decryption_properties")(key)
-    table = pq.ParquetFile(io.BytesIO(data), decryption_properties=properties).read()
-    return table.column("key")[0].as_py()
+    return base64.b64decode(pq.read_metadata(io.BytesIO(data), decryption_properties=properties).metadata[_KEY])
 
 
 def _direct(encryption: Any, name: str) -> Any:

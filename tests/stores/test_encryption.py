@@ -340,11 +340,14 @@ def test_a_file_names_its_key_and_no_other_is_asked_for(base, file):
     commit(store_with(base, file), None, None, [RA, RT], rows(4))
     manifest = next((folder_of(base) / "_manifests").glob("*.json"))
     content = json.loads(manifest.read_text())
-    content["indexes"][1]["key"] = "k"
+    content["indexes"][1] |= {"key": "k", "sealed": ""}
+    content["parts"][0]["sections"]["k"] = content["parts"][0]["sections"].pop("secret")
     forge(manifest, content)
     store = store_with(base, file)
     seen = store.latest(ROOT)
     assert "the file was encrypted with another, 'secret'" in store.refusal(seen, seen.indexes[1])
+    with pytest.raises(KeyUnavailableError, match="another, 'secret'"):
+        store.evaluate(seen, HasTag(replace(T, key="k"), "x"))
     assert store.evaluate(seen, RANGE).kept.sum() == 1
 
 
@@ -356,27 +359,34 @@ def test_a_section_or_seal_of_another_index_is_not_taken(base, file):
         row.fields["u"] = {"tags": ["y"]}
     commit(store_with(base, file), None, None, [RT, other], made)
     manifest = next((folder_of(base) / "_manifests").glob("*.json"))
-    content = json.loads(manifest.read_text())
-    sections = content["parts"][0]["sections"]
-    sections["t"], sections["u"] = sections["u"], sections["t"]
+    whole = manifest.read_bytes()
+    content = json.loads(whole)
     first, second = content["indexes"]
-    forge(manifest, content)
-    store = store_with(base, file)
-    seen = store.latest(ROOT)
-    with pytest.raises(MetadataStoreError):
-        store.evaluate(seen, TAG)
-    sections["t"], sections["u"] = sections["u"], sections["t"]
     first["sealed"], second["sealed"] = second["sealed"], first["sealed"]
     forge(manifest, content)
     store = store_with(base, file)
-    seen = store.latest(ROOT)
-    assert "belongs to something else" in store.refusal(seen, seen.indexes[0])
+    assert "belongs to something else" in store.refusal(store.latest(ROOT), store.latest(ROOT).indexes[0])
+    content = json.loads(whole)
+    first, second = content["indexes"]
+    first["id"], second["id"] = second["id"], first["id"]
+    forge(manifest, content)
+    store = store_with(base, file)
+    assert "belongs to something else" in store.refusal(store.latest(ROOT), store.latest(ROOT).indexes[0])
+    content = json.loads(whole)
+    content["indexes"][0] |= {"id": "v", "sealed": ""}
+    part = content["parts"][0]
+    part["indexes"]["v"] = part["indexes"].pop("t")
+    part["sections"]["secret"]["columns"] = ["v:tags", "u:tags"]
+    forge(manifest, content)
+    store = store_with(base, file)
+    with pytest.raises(MetadataStoreError, match="lacks the column"):
+        store.evaluate(store.latest(ROOT), TAG)
 
 
 def test_any_damaged_byte_of_a_protected_part_is_noticed_or_changes_nothing(base, file):
     Path(base.removeprefix("file:")).mkdir()
     store = store_with(base, file)
-    section = store._manifest(commit(store, None, None, [RA, RT], rows(6))).parts[0].sections["t"]
+    section = store._manifest(commit(store, None, None, [RA, RT], rows(6))).parts[0].sections["secret"]
     part = next((folder_of(base) / "_parts").iterdir())
     whole = part.read_bytes()
     generator = random.Random(7)

@@ -1,8 +1,8 @@
 """Encrypting metadata: what a store asks of keys, by Parquet modular encryption and a key provider.
 
-An index with a key has its fields in sections of parts that are encrypted as a whole, each with a data key of its own
-that only the index's master key unwraps, and its options sealed in the manifest in the same way.  No cryptography of
-our own: a sealed text is a Parquet file of one value.
+Indexes with a key have their fields in sections of parts that are encrypted as a whole, each with a data key of its own
+that only the master key unwraps, and their options sealed in the manifest in the same way.  No cryptography of our own:
+a sealed text is the encrypted footer of a Parquet file without rows.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ _MEMORY = 30.0
 """Seconds for which a refusal is remembered, so that not every query asks again."""
 _DATA_KEY_BITS = 256
 _MOST_OPENED = 10_000
+_SEALED = b"skipstone.sealed"
 
 
 class Keys:
@@ -128,24 +129,19 @@ class Keys:
 
     def _seal(self, text: str, key: str) -> str:
         made = io.BytesIO()
-        pq.write_table(
-            pa.table({"sealed": [text]}),
-            made,
-            compression="none",
-            use_dictionary=False,
-            write_statistics=False,
-            encryption_properties=self.encryption(key),
-        )
+        schema = pa.schema([pa.field("nothing", pa.null())], metadata={_SEALED: text})
+        with pq.ParquetWriter(made, schema, encryption_properties=self.encryption(key)):
+            pass  # the footer is all there is, and it is encrypted
         return base64.b64encode(made.getvalue()).decode("ascii")
 
     def _open(self, record: IndexRecord) -> dict[str, Any]:
         """Open and check a record's seal: it is data from outside, even if whoever wrote it had the key."""
         assert record.key is not None  # noqa: S101  (the caller has asked)
         try:
-            data = base64.b64decode(record.sealed, validate=True)
-            file = pq.ParquetFile(io.BytesIO(data), decryption_properties=self.decryption(record.key))
-            rows = file.read(columns=["sealed"]).column("sealed") if file.metadata.num_rows == 1 else ["{}"]
-            content = json.loads(str(rows[0]))
+            data = io.BytesIO(base64.b64decode(record.sealed, validate=True))
+            content = json.loads(
+                pq.read_metadata(data, decryption_properties=self.decryption(record.key)).metadata[_SEALED]
+            )
             fits = (
                 content["id"] == record.id
                 and isinstance(content["options"], dict)

@@ -167,8 +167,9 @@ def evaluate(reader: SnapshotReader, clause: Clause, bound: int, evaluator: Part
 
 def _encrypted(reader: SnapshotReader, wanted: Sequence[tuple[IndexRecord, str]]) -> bool:
     """Say whether some of the columns are encrypted: keys do not leave the driver."""
-    ids = {record.id for record, _ in wanted}
-    return any(part.record.key or not ids.isdisjoint(part.record.sections) for part in reader.parts)
+    columns = {field_column(record.id, name) for record, name in wanted}
+    sections = (section for part in reader.parts for section in part.record.sections.values())
+    return any(part.record.key for part in reader.parts) or any(not columns.isdisjoint(s.columns) for s in sections)
 
 
 def _by_parts(

@@ -35,16 +35,16 @@ _REPAIR = "queries read everything until `refresh()` makes it again (or `drop_in
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One Parquet file inside a part: where it lies, its end from the column checksums on, and its columns.
+    """One Parquet file inside a part: where it lies, its end from the table of chunks on, and its columns.
 
-    The fields of an index with a key are a section of their own, encrypted as a whole; ``fields`` names them.
+    The fields of all indexes with the same key are a section of their own, encrypted as a whole.
     """
 
     offset: int
     length: int
     footer_length: int
     footer_sha256: str
-    fields: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class PartRecord:
     ``footer_length`` and ``footer_sha256`` cover the end of the file from the column checksums on; ``rows`` counts all
     rows, ``removed`` those that only say that an object is gone; ``indexes`` maps each index id in the part to its
     stored (compressed) and Arrow (in-memory) bytes.  ``key`` names the footer key, by which everything outside the
-    sections is encrypted (empty: plain); ``sections`` has the encrypted ones by index id.
+    sections is encrypted (empty: plain); ``sections`` has the encrypted ones by the names of their keys.
     """
 
     file: str
@@ -189,9 +189,10 @@ def _part(item: Mapping[str, Any]) -> PartRecord:
             _refuse(f"index id {index_id!r}")
         stored, in_memory = sizes
         indexes[index_id] = (_number(stored, length), _number(in_memory, _MAX_FILE_BYTES))
-    sections = {index_id: _section(section, length) for index_id, section in item.get("sections", {}).items()}
-    if not sections.keys() <= indexes.keys():
-        _refuse("a section of an index that the part does not hold")
+    sections = {key: _section(section, length) for key, section in item.get("sections", {}).items()}
+    columns = [column for section in sections.values() for column in section.columns]
+    if len(set(columns)) != len(columns) or not {c.partition(":")[0] for c in columns} <= indexes.keys():
+        _refuse("columns of sections that are there twice, or of an index that the part does not hold")
     return PartRecord(
         file=_part_name(item["file"]),
         length=length,
@@ -209,15 +210,15 @@ def _part(item: Mapping[str, Any]) -> PartRecord:
 def _section(item: Mapping[str, Any], file_length: int) -> Section:
     offset = _number(item["offset"], file_length)
     length = _number(item["length"], file_length - offset)
-    fields = tuple(map(_text, _list(item["fields"], 1_000_000)))
-    if not all(map(is_plain_name, fields)):
-        _refuse("a field name")
+    columns = tuple(map(_text, _list(item["columns"], 1_000_000)))
+    if not all(is_plain_name(name) for column in columns for name in column.split(":", 1)):
+        _refuse("the name of a column")
     return Section(
         offset=offset,
         length=length,
         footer_length=_number(item["footer_length"], min(length, 1 << 31)),
         footer_sha256=_digest(item["footer_sha256"]),
-        fields=fields,
+        columns=columns,
     )
 
 

@@ -25,7 +25,7 @@ from skipstone.errors import (
     SettingError,
 )
 from skipstone.stores.cache import ByteCache
-from skipstone.stores.encryption import Keys, protected_ids
+from skipstone.stores.encryption import Keys
 from skipstone.stores.evaluation import DriverPartEvaluator, evaluate
 from skipstone.stores.filesystem import FileSystem, file_system_for, scheme_of
 from skipstone.stores.layout import PARTS, dataset_folder, normal_root
@@ -291,11 +291,7 @@ class ParquetStore(MetadataStore):
         manifest = self._manifest(snapshot)
         file_system = self._file_systems(snapshot.location)
         folder = f"{snapshot.location}/{PARTS}"
-        protected = protected_ids(manifest.indexes)
-        return [
-            PartFile(file_system, folder, record, self._cache, keys=self._keys, protected=protected)
-            for record in manifest.parts
-        ]
+        return [PartFile(file_system, folder, record, self._cache, keys=self._keys) for record in manifest.parts]
 
     def _require_footer_key(self, snapshot: Snapshot) -> None:
         """Raise when what every query needs is encrypted with a key that this user has not."""

@@ -1,7 +1,7 @@
 """Writing a part: row groups of bounded size, then the table of their chunks between them and the footer.
 
-The fields of an index with a key go to a file of their own, encrypted as a whole; when the part is finished these are
-laid between its row groups and its footer, where Parquet readers do not look.
+The fields of the indexes with a key go to a file of that key, encrypted as a whole; when the part is finished these
+files are laid between its row groups and its footer, where Parquet readers do not look.
 """
 
 from __future__ import annotations
@@ -74,13 +74,12 @@ class PartWriter:
         columns: dict[str, list[pa.Field]] = {"": []}
         for field in schema:
             index_id, _, name = field.name.partition(":")
-            columns.setdefault(index_id if name and index_id in (protected or {}) else "", []).append(field)
+            columns.setdefault((protected or {}).get(index_id, "") if name else "", []).append(field)
         self._files: dict[str, _SectionWriter] = {}
         try:
-            for index_id, fields in columns.items():
-                key = (protected or {})[index_id] if index_id else footer_key
-                place = path.with_name(f"{path.name}.{index_id}") if index_id else path
-                self._files[index_id] = _SectionWriter(place, pa.schema(fields), keys, key)
+            for number, (key, fields) in enumerate(columns.items()):
+                place = path.with_name(f"{path.name}.{number}") if key else path
+                self._files[key] = _SectionWriter(place, pa.schema(fields), keys, key or footer_key)
         except BaseException:
             self.close()
             raise
@@ -103,17 +102,16 @@ class PartWriter:
     def finish(self, sequence: int, file: str) -> PartRecord:
         """Complete the file and give its record."""
         main = self._files.pop("")
-        ends = {index_id: section.finish() for index_id, section in self._files.items()}
+        ends = {key: section.finish() for key, section in self._files.items()}
         sections: dict[str, Section] = {}
         with main.ending() as handle:
-            for index_id, section in self._files.items():
+            for key, section in self._files.items():
                 offset = handle.tell()
                 with section.path.open("rb") as encrypted:
                     while block := encrypted.read(_BLOCK):
                         handle.write(block)
                 section.path.unlink()
-                fields = tuple(name.partition(":")[2] for name in section.names)
-                sections[index_id] = Section(offset, handle.tell() - offset, *ends[index_id], fields)
+                sections[key] = Section(offset, handle.tell() - offset, *ends[key], tuple(section.names))
             footer_length, footer_sha256 = main.end(handle)
             length = handle.tell()
         indexes: dict[str, tuple[int, int]] = {}

@@ -9,7 +9,7 @@ import pyarrow as pa
 from skipstone.stores.sections import Meter, SectionFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from skipstone.stores.cache import ByteCache
     from skipstone.stores.encryption import Keys
@@ -33,28 +33,18 @@ class PartFile:
         Keeps footers, so that a second column costs one read.
     keys
         What decrypts, for a user who has any keys.
-    protected
-        The key of each index that has one, by index id.
     """
 
     def __init__(
-        self,
-        file_system: FileSystem,
-        folder: str,
-        record: PartRecord,
-        cache: ByteCache,
-        *,
-        keys: Keys | None = None,
-        protected: Mapping[str, str] | None = None,
+        self, file_system: FileSystem, folder: str, record: PartRecord, cache: ByteCache, *, keys: Keys | None = None
     ) -> None:
         self.record = record
         self.path = f"{folder}/{record.file}"
         self._main = SectionFile(file_system, self.path, record, record.main, record.key, keys, cache)
-        self._sections = {
-            index_id: SectionFile(file_system, self.path, record, section, (protected or {})[index_id], keys, cache)
-            for index_id, section in record.sections.items()
-            if index_id in (protected or {})
-        }
+        self._section_of: dict[str, SectionFile] = {}
+        for key, section in record.sections.items():
+            file = SectionFile(file_system, self.path, record, section, key, keys, cache)
+            self._section_of |= dict.fromkeys(section.columns, file)
 
     def footer(self, meter: Meter | None = None) -> Footer:
         """Give the checked footer of what is in no section of its own."""
@@ -69,13 +59,12 @@ class PartFile:
             When its key, or the footer key, cannot be had.
         """
         self._main.footer()
-        if index_id in self._sections:
-            self._sections[index_id].footer()
+        for section, _ in self._by_section(c for c in self._section_of if c.partition(":")[0] == index_id):
+            section.footer()
 
     def column_names(self) -> frozenset[str]:
         """Give the names of the columns that the part has."""
-        protected = (f"{i}:{name}" for i in self._sections for name in self.record.sections[i].fields)
-        return self.footer().columns.union(protected)
+        return self.footer().columns.union(self._section_of)
 
     def arrow_bytes(self, columns: Iterable[str]) -> int:
         """Say how many bytes columns take in memory, of those the part has."""
@@ -106,8 +95,7 @@ class PartFile:
 
     def _by_section(self, columns: Iterable[str]) -> list[tuple[SectionFile, list[str]]]:
         """Group columns by the section that holds them; at least one group."""
-        groups: dict[str, list[str]] = {}
+        groups: dict[SectionFile, list[str]] = {}
         for column in columns:
-            index_id, _, name = column.partition(":")
-            groups.setdefault(index_id if name and index_id in self._sections else "", []).append(column)
-        return [(self._sections.get(index_id, self._main), names) for index_id, names in (groups or {"": []}).items()]
+            groups.setdefault(self._section_of.get(column, self._main), []).append(column)
+        return list(groups.items()) or [(self._main, [])]

@@ -32,7 +32,7 @@ class Meter:
     bytes: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SectionFile:
     """Reads columns of one section.
 

@@ -232,9 +232,8 @@ class Committer:
         return changed(manifest, object_count=count, parts=tuple(parts) if count else ())
 
     def _reader(self, manifest: Manifest) -> SnapshotReader:
-        protected = protected_ids(manifest.indexes)
         files = [
-            PartFile(self._file_system, self._parts_folder, part, self._cache, keys=self._keys, protected=protected)
+            PartFile(self._file_system, self._parts_folder, part, self._cache, keys=self._keys)
             for part in manifest.parts
         ]
         return SnapshotReader(manifest, files, self._cache)
