@@ -199,10 +199,14 @@ def describe(reading: Reading, path: PathArgument = None) -> None:
     for heading in (*numbers, *words):
         table.add_column(heading, justify="right" if heading in numbers else "left", no_wrap=True)
     for row in rows:
-        table.add_row(escape(row["name"]), *(f"{row[n]:,}" for n in numbers), *(row[w] or "" for w in words))
+        counts = ("?" if row[n] is None else f"{row[n]:,}" for n in numbers)
+        table.add_row(escape(row["name"]), *counts, *(row[w] or "" for w in words))
     out = console()
     out.print(dataset.root, style="bold", markup=False, highlight=False, soft_wrap=True)
     out.print(table, highlight=False)
+    for row in rows:
+        if row["not_used"]:
+            out.print(f"{row['name']} is not used: {row['not_used']}", markup=False, highlight=False, soft_wrap=True)
 
 
 @dataset_command(app)
