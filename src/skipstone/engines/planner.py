@@ -32,6 +32,8 @@ __all__ = ["Decision", "Plan", "columns_of", "plan_scan"]
 
 _log = logging.getLogger("skipstone")
 
+_MOST_SAID = 2_000
+
 NO_PREDICATE = "no predicate reaches this scan"
 NO_METADATA = "no metadata: the dataset is not indexed"
 
@@ -195,13 +197,14 @@ def _usable(record: IndexRecord, query: _Query, refusal: Callable[[], str | None
     if reason is None:
         index_type = registry.find_index(record.type_name)
         if index_type is None:
-            reason = f"its type {record.type_name!r} is not loaded; name its module in spark.skipstone.plugins"
+            named = _shortened(record.type_name)
+            reason = f"its type {named!r} is not loaded; name its module in spark.skipstone.plugins"
         else:
             try:
                 return index_type.from_options(record.name, record.options)
             except Exception as error:  # noqa: BLE001  a plug-in's own constructor: not used, said, the query goes on
                 reason = f"it cannot be made from its options: {type(error).__name__}: {error}"
-    notes.not_used[f"{record.name}: {reason}"] = None
+    notes.not_used[_shortened(f"{_shortened(record.name)}: {reason}", _MOST_SAID)] = None
     return None
 
 
