@@ -8,5 +8,6 @@ pytest.register_assert_rewrite("tests.stores.test_contract", "tests.stores.searc
 
 from tests.stores.search.contract import *  # noqa: E402, F403
 from tests.stores.search.faults import *  # noqa: E402, F403
+from tests.stores.search.in_spark import *  # noqa: E402, F403
 from tests.stores.search.support import prefix, servers, shared_prefix, url  # noqa: E402, F401
 from tests.stores.search.translation import *  # noqa: E402, F403

@@ -30,12 +30,22 @@ from skipstone.indexes.feature import FeatureClause
 from skipstone.indexes.value_list import ValueListClause
 from skipstone.querying.clause import AndClause, NeverClause, OrClause
 from skipstone.stores.elasticsearch.plan import ByArrow, ByServer, plan_clause
+from skipstone.stores.elasticsearch.queries import some
 from skipstone.stores.elasticsearch.search import kept_rows
+from skipstone.stores.elasticsearch.searchable import plain, searchable
+from skipstone.stores.elasticsearch.translation import translates
 from skipstone.stores.evaluation import DriverPartEvaluator, evaluate
 from skipstone.stores.metadata_store import Change, IndexRecord, ReadProfile, field_column
 from skipstone.stores.parts import Meter
 from skipstone.testing import collect
-from skipstone.testing.store_model import digest
+from skipstone.testing.store_model import (
+    HasValue,
+    StoredRangeIndex,
+    commit,
+    digest,
+    record,
+    rows_of,
+)
 
 ROOT = "file:/data/universe"
 OBJECTS = 300
@@ -346,8 +356,57 @@ def test_what_the_server_cannot_hold_is_arrows(url, prefix):
     assert skipped == (2 + 2 + 3 + 3) + (1 + 1 + 0 + 1)
 
 
+class SpanMetadata(StoredRangeIndex.metadata_type):
+    """The least and the most, of another package."""
+
+
+@dataclass(frozen=True)
+class SpanIndex(StoredRangeIndex):
+    metadata_type = SpanMetadata
+
+
+@dataclass(frozen=True)
+class SpanHolds(HasValue):
+    """The span holds a value."""
+
+
+class OddSpanHolds(SpanHolds):
+    """Says something else than its base class."""
+
+    def might_match(self, metadata):
+        return pa.repeat(pa.scalar(True), len(metadata))
+
+
+@searchable(SpanMetadata)
+def span_fields(record, stored, row_count):
+    return {"least": plain(stored["low"]), "most": plain(stored["high"])}
+
+
+@translates(SpanHolds)
+def span_query(clause, fields):
+    least, most = (fields.slot(clause.index, name) for name in ("least", "most"))
+    if least is None or most is None:
+        return None
+    return some([least.refuted("<=", clause.value), most.refuted(">=", clause.value)])
+
+
+def test_translations_of_another_package(url, prefix):
+    store = make(url, prefix)
+    index = SpanIndex("s")
+    snapshot = commit(store, None, None, [record(index, "a")], rows_of(30), root=ROOT)
+    parts = store._parts(snapshot)
+    reader, directories = store._reader(snapshot, parts), [part.directory() for part in parts]
+    records = {(r.name, r.type_name): r for r in snapshot.indexes}
+    assert isinstance(plan_clause(reader, directories, records, SpanHolds(index, 25), Meter()), ByServer)
+    assert isinstance(plan_clause(reader, directories, records, OddSpanHolds(index, 25), Meter()), ByArrow)
+    counts = Counter()
+    assert_server_agrees(store, snapshot, [SpanHolds(index, n) for n in (-1, 0, 25, 299, 300)], counts)
+    assert counts["SpanHolds"] == 30 + 29 + 29 + 29 + 30
+    assert store.evaluate(snapshot, OddSpanHolds(index, 25)).kept.all()
+
+
 def test_more_objects_than_a_page(url, prefix):
-    """Beyond ten thousand hits: pages, and the shorter side where that is the refuted one."""
+    """Beyond ten thousand hits: as many requests as expected, and the shorter side where that is the refuted one."""
     count = 25_000
     index = replace(MinMaxIndex("c"), name="m")
     record = IndexRecord("m", "m", "minmax", index.options(), (), ReadProfile("parquet", {}, {}, ""),
@@ -369,7 +428,7 @@ def test_more_objects_than_a_page(url, prefix):
     store = make(url, prefix)
     snapshot = store.commit(ROOT, None, Change((record,), table))
     store.coverage(snapshot, record)
-    expected = {7: 1, 9_999: 1, 10_000: 1, 10_001: 2, 12_500: 2, 24_000: 2}
+    expected = {7: 1, 1_000: 1, 1_001: 2, 11_000: 2, 11_001: 3, 13_500: 3, 24_000: 2, 25_000: 2}
     for kept, most in expected.items():
         (clause,) = clauses_of(index, [tree.LessThan(Column("c", "int"), Literal(kept, "int"))])
         before = store.client.requests

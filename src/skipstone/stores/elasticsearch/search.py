@@ -1,6 +1,7 @@
 """Asking the server which rows a query refutes: all queries of a clause in one request, the smaller side of each.
 
-The rows that are *kept* are asked for first, since a selective query keeps few.  That is sound only while every row
+The rows that are *kept* are asked for first, since a selective query keeps few; a first page, with their number, says
+which side is shorter.  That is sound only while every row
 has its document: a row whose document is missing would look refuted.  So each answer also counts the documents of
 every part, in the same search, and is not believed unless the counts are those of the manifest.
 """
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["count_documents", "kept_rows"]
 
+_FIRST_PAGE = 1_000
 _PAGE = 10_000
 _SHOWN = ("error", "status", "timed_out", "_shards", "hits.total", "hits.hits.sort", "aggregations")
 _PATH = "_msearch?filter_path=" + ",".join(f"responses.{name}" for name in _SHOWN)
@@ -56,7 +58,7 @@ class _Search:
         """Give the search: the documents of the parts are counted, and those of the wanted side are listed."""
         names = [part.file for part in self.parts]
         body: dict[str, Any] = {
-            "size": _PAGE,
+            "size": _FIRST_PAGE if self.total < 0 and self.kept_side else _PAGE,
             "stored_fields": "_none_",
             "track_total_hits": True,
             "query": {"bool": {"filter": [{"terms": {"part": names}}]}},
@@ -71,7 +73,7 @@ class _Search:
         _check(answer, self.parts)
         total = int(answer["hits"]["total"]["value"])
         hits = [hit["sort"] for hit in answer["hits"].get("hits", ())]
-        if self.total < 0 and self.kept_side and total > _PAGE and self.rows - total < total - len(hits):
+        if self.total < 0 and self.kept_side and self.rows - total < total - len(hits):
             self.kept_side = False
             return
         if self.total < 0:
