@@ -59,7 +59,7 @@ def _measure(spark: SparkSession, generated: Generated, folder: Path, *, small: 
         frames[kind] = user.read.schema(data.MANY_SCHEMA).parquet(generated.path)
         _commit(Dataset(frames[kind]), generated.objects, key)
     found = {}
-    for what, repeats in (("warm", 15 if small else 60), ("cold", 5 if small else 15)):
+    for what, repeats in (("warm", 30 if small else 300), ("cold", 10 if small else 80)):
         planned: dict[str, list[float]] = {kind: [] for kind in KINDS}
 
         def run(kind: str, what: str = what, planned: dict[str, list[float]] = planned) -> None:
@@ -75,8 +75,8 @@ def _measure(spark: SparkSession, generated: Generated, folder: Path, *, small: 
             planned[kind].append(told.planning_seconds)
 
         subjects = {kind: Subject(lambda kind=kind: run(kind)) for kind in KINDS}
-        interleave(subjects, repeats=repeats, warmups=5)
-        found[what] = {kind: taken[5:] for kind, taken in planned.items()}
+        interleave(subjects, repeats=repeats, warmups=15)
+        found[what] = {kind: taken[15:] for kind, taken in planned.items()}
     return [
         ratio(
             f"planning with {kind} against plain, {what}, {generated.objects:,} objects",

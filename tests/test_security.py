@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType
+from typer.testing import CliRunner
 
 from skipstone import (
     BloomFilterIndex,
@@ -28,6 +29,7 @@ from skipstone import (
     ValueListIndex,
     skipping_stats,
 )
+from skipstone.cli import app
 from skipstone.errors import IndexExistsError, KeyUnavailableError, MetadataStoreError
 from tests.stores.keys import key_bytes, key_file, kms_settings
 from tests.support import assert_same_rows, conf, write_objects
@@ -220,6 +222,18 @@ def test_two_users_with_different_keys_share_a_location(spark, shared, tmp_path)
     assert "no key 'hr'" in explained
 
 
+def test_metadata_larger_than_the_driver_keeps(spark, shared, tmp_path):
+    """Spark reads the plain columns out of the part, around the encrypted ones, which the driver decrypts."""
+    path, everything = shared
+    owner, guest = user(spark, everything), user(spark)
+    for session in (owner, guest):
+        session.conf.set("spark.skipstone.cacheBytes", "1")
+    assert kept(owner, path, "id = 3")[0] == kept(guest, path, "id = 3")[0] == 1
+    assert kept(owner, path, "salary = 30")[0] == 1
+    assert kept(owner, path, "salary = 30 AND id = 4")[0] == 0
+    assert kept(guest, path, "salary = 30")[0] == 6
+
+
 def test_a_user_without_a_key_refreshes_and_drops(spark, shared, tmp_path):
     path, everything = shared
     write_objects(spark, Path(path), "id int, name string, salary int", ["(7, 'n7', 70)"], first=6)
@@ -303,6 +317,8 @@ def test_without_the_footer_key_everything_is_read(spark, tmp_path):
         assert all("no key 'footer'" in row.not_used for row in rows)
         with pytest.raises(KeyUnavailableError, match="no key 'footer'"):
             Dataset.for_path(guest, path).refresh()
+    told = CliRunner().invoke(app, ["describe", path], catch_exceptions=False).output
+    assert "minmax(id) is not used: no key 'footer'" in told
     Dataset.for_path(user(spark), path).drop_indexes()
     assert not Dataset.for_path(owner, path).is_indexed
 

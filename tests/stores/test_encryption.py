@@ -8,6 +8,7 @@ import json
 import random
 import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -408,6 +409,47 @@ def test_any_damaged_byte_of_a_protected_part_is_noticed_or_changes_nothing(base
     assert noticed + unchanged == 500
 
 
+def test_forged_sections_and_seals_are_refused(base, file):
+    """Whoever may write to the folder can make every hash fit; what pyarrow then reads must not harm the process."""
+    Path(base.removeprefix("file:")).mkdir()
+    store = store_with(base, file)
+    section = store._manifest(commit(store, None, None, [RA, RT], rows(6))).parts[0].sections["secret"]
+    part = next((folder_of(base) / "_parts").iterdir())
+    manifest = next((folder_of(base) / "_manifests").glob("*.json"))
+    whole, content = part.read_bytes(), json.loads(manifest.read_text())
+    end = section.offset + section.length
+    generator = random.Random(11)
+    refused = 0
+    for place in generator.sample(range(end - section.footer_length, end), 120):
+        forged = whole[:place] + bytes([whole[place] ^ (1 << generator.randrange(8))]) + whole[place + 1 :]
+        part.write_bytes(forged)
+        digest = hashlib.sha256(forged[end - section.footer_length : end]).hexdigest()
+        content["parts"][0]["sections"]["secret"]["footer_sha256"] = digest
+        forge(manifest, content)
+        store = store_with(base, file)
+        seen = store.latest(ROOT)
+        assert store.evaluate(seen, RANGE).kept.sum() == 1
+        try:
+            assert store.evaluate(seen, TAG).kept.sum() == 3
+        except MetadataStoreError:
+            refused += 1
+    assert refused > 60
+    part.write_bytes(whole)
+    sealed = base64.b64decode(content["indexes"][1]["sealed"])
+    content["parts"][0]["sections"]["secret"]["footer_sha256"] = section.footer_sha256
+    refused = 0
+    for place in [*generator.sample(range(len(sealed)), 120), -1]:
+        forged = sealed[:place] + bytes([sealed[place] ^ (1 << generator.randrange(8))]) + sealed[place + 1 :]
+        content["indexes"][1]["sealed"] = base64.b64encode(forged if place >= 0 else b"").decode() or "?"
+        forge(manifest, content)
+        store = store_with(base, file)
+        seen = store.latest(ROOT)
+        reason = store.refusal(seen, seen.indexes[1])
+        refused += reason is not None
+        assert reason is not None or seen.indexes[1].options == RT.options
+    assert refused > 100
+
+
 def test_a_plain_part_with_an_encrypted_column_does_not_end_the_process(base, file):
     """pyarrow ends the process when the metadata of a column is asked for whose key is missing."""
     import pyarrow.parquet as pq
@@ -452,6 +494,32 @@ def test_users_of_one_process_share_nothing(base, file):
     assert other.refusal(mine, mine.indexes[1]) is not None, "not even with the owner's own record"
     with pytest.raises(MetadataStoreError):
         other.evaluate(theirs, TAG)
+
+
+def test_several_threads_decrypt_at_once(base, file):
+    Path(base.removeprefix("file:")).mkdir()
+    store = store_with(base, file)
+    index = StoredRangeIndex("b", key="secret")
+    made = rows(3000)
+    for n, row in enumerate(made):
+        row.fields["b"] = {"low": n, "high": n}
+    snapshot = commit(store, None, None, [RT, replace(record(index, "b"), key="secret")], made)
+    (part,) = store._parts(snapshot)
+    choices = (["t:tags"], ["b:low", "t:tags"], ["b:high", "b:low"])
+    truth = part.read(["t:tags", "b:low", "b:high"])
+    with ThreadPoolExecutor(8) as pool:
+        for columns, found in zip(choices * 100, pool.map(part.read, choices * 100), strict=True):
+            assert found.equals(truth.select(columns))
+
+
+def test_a_pyarrow_that_cannot_decrypt_safely_is_not_used(base, file, monkeypatch):
+    Path(base.removeprefix("file:")).mkdir()
+    commit(store_with(base, file), None, None, [RA, RT], rows(4))
+    monkeypatch.setattr(pa, "__version__", "19.0.1")
+    store = store_with(base, file)
+    seen = store.latest(ROOT)
+    assert "needs pyarrow 20" in store.refusal(seen, seen.indexes[1])
+    assert store.evaluate(seen, RANGE).kept.sum() == 1
 
 
 def test_replacing_everything_seals_anew(base, file):

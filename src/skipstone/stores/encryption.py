@@ -36,6 +36,8 @@ _MEMORY = 30.0
 _DATA_KEY_BITS = 256
 _MOST_OPENED = 10_000
 _SEALED = b"skipstone.sealed"
+_PYARROW = 20
+"""The first pyarrow of which several threads may decrypt at once; before, that ended the process."""
 
 
 class Keys:
@@ -163,6 +165,7 @@ class Keys:
         with self._lock:
             known = self._factories.get(key)
             if known is None:
+                _require_pyarrow(key)
                 known = self._factories[key] = _factory(key, self._ask)
             return known
 
@@ -226,6 +229,12 @@ def _factory(key: str, ask: Callable[[str, str, bytes | str], Any]) -> Any:
             return ask(key, "unwrap_key", wrapped)
 
     return encryption.CryptoFactory(lambda _: Client())
+
+
+def _require_pyarrow(key: str) -> None:
+    if int(pa.__version__.partition(".")[0]) < _PYARROW:
+        msg = f"no key {key!r}: encryption needs pyarrow {_PYARROW} or later, this is {pa.__version__}; upgrade it"
+        raise KeyUnavailableError(msg)
 
 
 def _require(key: str, asked: str) -> None:
