@@ -6,19 +6,17 @@ on the column of object numbers and sliced: nothing is hashed and nothing is cop
 
 from __future__ import annotations
 
-import pickle
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from skipstone import registry
 from skipstone.indexing.failures import raised
 from skipstone.indexing.finished import FinishedObjects
 from skipstone.indexing.objects import DataObject
 from skipstone.indexing.physical import physical_array
+from skipstone.indexing.shipping import load_on_executor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -149,7 +147,7 @@ def collect_parts(payload: bytes, objects: pa.Table, batches: Iterable[pa.Record
     An object that is read whole is finished here and leaves in a block of many; one that may be read in parts leaves as
     its states so far.
     """
-    plan = load_plan(payload)
+    plan: CollectPlan = load_on_executor(payload)
     finished = plan.finished_objects()
     number, current = -1, None
     for batch in batches:
@@ -169,7 +167,7 @@ def collect_parts(payload: bytes, objects: pa.Table, batches: Iterable[pa.Record
 
 def merge_parts(payload: bytes, objects: pa.Table, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Merge what ``collect_parts`` emitted, sorted by object: blocks pass, states of one object merge and finish."""
-    plan = load_plan(payload)
+    plan: CollectPlan = load_on_executor(payload)
     finished = plan.finished_objects()
     number, current = -1, None
     for batch in batches:
@@ -184,29 +182,11 @@ def merge_parts(payload: bytes, objects: pa.Table, batches: Iterable[pa.RecordBa
                 current = ObjectStates(plan, _object(objects, number))
                 if finished.is_full:
                     yield from _flush(finished)
-            with _unregistered():
-                states, rows = pickle.loads(data.as_buffer())  # noqa: S301  (our own, from the stage before)
+            states, rows = load_on_executor(data.as_buffer())
             current.merge(states, rows)
     if current is not None:
         finished.add(number, current.rows, current.finish())
     yield from _flush(finished)
-
-
-def load_plan(payload: bytes) -> CollectPlan:
-    """Read the plan that the driver pickled."""
-    with _unregistered():
-        return pickle.loads(payload)  # noqa: S301  (made by our own driver)
-
-
-@contextmanager
-def _unregistered() -> Iterator[None]:
-    """Keep classes that arrive by value out of the registry: workers need none, and names may come before values."""
-    kept = registry.register_index
-    registry.register_index = lambda index_type: None  # noqa: ARG005
-    try:
-        yield
-    finally:
-        registry.register_index = kept
 
 
 def _runs(numbers: pa.Array) -> Iterator[tuple[int, int, int]]:

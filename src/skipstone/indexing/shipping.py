@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import pickle
 import shutil
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skipstone import registry
 from skipstone.errors import IndexingError
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from skipstone.indexing.index import Index
 
-__all__ = ["dump_for_executors", "ship"]
+__all__ = ["dump_for_executors", "load_on_executor", "ship"]
 
 _NOT_SHIPPED = ("cli.py",)
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -65,8 +67,17 @@ def _archive() -> Path:
     return archive
 
 
-def dump_for_executors(what: Any, indexes: Iterable[Index]) -> bytes:
+def dump_for_executors(what: Any, indexes: Iterable[Index], others: Iterable[type] = ()) -> bytes:
     """Pickle ``what`` with the classes of plug-ins inside it, and all that they use of their own package.
+
+    Parameters
+    ----------
+    what
+        What executors need; ``load_on_executor`` gives it back.
+    indexes
+        The indexes in it.
+    others
+        Further classes in it that may be a plug-in's, such as those of clauses.
 
     Raises
     ------
@@ -78,7 +89,7 @@ def dump_for_executors(what: Any, indexes: Iterable[Index]) -> bytes:
     pickler: Any = cloudpickle
     names = sorted({index.name for index in indexes})
     try:
-        with _by_value(_plugin_packages(indexes)):
+        with _by_value(_plugin_packages(indexes, others)):
             return pickler.dumps(what)
     except Exception as first:  # noqa: BLE001  (a pickler may raise anything)
         try:  # something in a package cannot travel: executors may have the package itself
@@ -88,9 +99,27 @@ def dump_for_executors(what: Any, indexes: Iterable[Index]) -> bytes:
             raise IndexingError(msg) from error
 
 
-def _plugin_packages(indexes: Iterable[Index]) -> list[ModuleType]:
-    """Give the top-level packages of the index and metadata types that are not Skipstone's own."""
-    classes = {c for index in indexes for t in (type(index), index.metadata_type) for c in t.__mro__}
+def load_on_executor(payload: bytes) -> Any:
+    """Read what the driver pickled."""
+    with _unregistered():
+        return pickle.loads(payload)  # noqa: S301  (made by our own driver)
+
+
+@contextmanager
+def _unregistered() -> Iterator[None]:
+    """Keep classes that arrive by value out of the registry: workers need none, and names may come before values."""
+    kept = registry.register_index
+    registry.register_index = lambda index_type: None  # noqa: ARG005
+    try:
+        yield
+    finally:
+        registry.register_index = kept
+
+
+def _plugin_packages(indexes: Iterable[Index], others: Iterable[type]) -> list[ModuleType]:
+    """Give the top-level packages of the index, metadata and other types that are not Skipstone's own."""
+    types = [*others, *(t for index in indexes for t in (type(index), index.metadata_type))]
+    classes = {c for t in types for c in t.__mro__}
     names = {c.__module__ for c in classes if c.__module__.partition(".")[0] not in _FOUND_EVERYWHERE}
     modules = (sys.modules.get(name.partition(".")[0]) or sys.modules.get(name) for name in sorted(names))
     return [m for m in dict.fromkeys(modules) if m is not None and m.__name__ != "__main__"]

@@ -1,7 +1,8 @@
 """Evaluating clauses by Spark: the very same clauses, run where the metadata is read, when it exceeds the driver.
 
-Each part is read as the Parquet file it is, only the columns that the clause requires; executors send back one bit
-per row.  The driver checks each part's footer first, and Spark the page checksums.
+Each part is read as the Parquet file it is, only the columns that the clause requires; executors, which need not have
+Skipstone or a plug-in's package, send back one bit per row.  The driver checks each part's footer first, and Spark the
+page checksums.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from skipstone.errors import MetadataStoreError
+from skipstone.indexing.shipping import dump_for_executors, load_on_executor, ship
+from skipstone.querying.clause import AndClause, OrClause
 from skipstone.stores.evaluation import BatchMetadata, FieldSource, might_match
 
 if TYPE_CHECKING:
@@ -83,11 +86,13 @@ class SparkPartEvaluator:
             F.col("_metadata.row_index").alias(_ROW),
             *(F.col(f"`{name}`") for name in columns),
         )
-        sources = dict(fields)
+        ship(self._spark.sparkContext)
+        payload = dump_for_executors((clause, dict(fields)), [index for index, _ in clause.requires], _types_in(clause))
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            shipped, sources = load_on_executor(payload)
             for batch in batches:
-                yield from _answers(batch, clause, sources)
+                yield from _answers(batch, shipped, sources)
 
         try:
             table = chosen.mapInArrow(run, _ANSWER).toArrow()
@@ -95,6 +100,18 @@ class SparkPartEvaluator:
             msg = f"Spark could not evaluate the metadata in {parts[0].path.rsplit('/', 1)[0]}: {str(error)[:500]}"
             raise MetadataStoreError(msg) from error
         yield from zip(*(table.column(n).to_pylist() for n in range(4)), strict=True)
+
+
+def _types_in(clause: Clause) -> set[type]:
+    """Give the classes of a clause and of those that it joins."""
+    found: set[type] = set()
+    waiting = [clause]
+    while waiting:
+        node = waiting.pop()
+        found.add(type(node))
+        if isinstance(node, AndClause | OrClause):
+            waiting.extend(node.terms)
+    return found
 
 
 def _answers(
