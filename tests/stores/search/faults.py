@@ -22,7 +22,7 @@ from tests.stores.helpers import (
     record,
     rows_of,
 )
-from tests.stores.search.support import make, send
+from tests.stores.search.support import make, on_elasticsearch, on_opensearch, send
 from tests.stores.search.translation import MinMaxIndex, _objects, clauses_of, describe, table_of
 
 from skipstone.errors import CommitConflictError, MetadataCorruptError, MetadataStoreError, SettingError
@@ -58,6 +58,7 @@ def documents(url, prefix, name, query=None):
     }
 
 
+@on_opensearch
 def test_busy_servers_are_asked_again(url, prefix, indexed):
     with proxy(url) as between:
         store = make(between.url, prefix)
@@ -68,6 +69,7 @@ def test_busy_servers_are_asked_again(url, prefix, indexed):
         assert store.evaluate(store.latest(DATASET), HasValue(A, 5)).kept.tolist() == [True, False, False, False]
 
 
+@on_elasticsearch
 def test_a_slow_server_is_waited_for_only_so_long_and_then_left_alone(url, prefix, indexed):
     with proxy(url) as between:
         store = make(between.url, prefix, timeout_seconds=0.4, retries=5)
@@ -84,6 +86,7 @@ def test_a_slow_server_is_waited_for_only_so_long_and_then_left_alone(url, prefi
         commit(store, None, None, [RA], rows_of(1), root=f"{DATASET}/other")  # a writer asks all the same
 
 
+@on_opensearch
 def test_a_server_that_is_down(prefix, indexed):
     store = make("http://127.0.0.1:9", prefix, retries=2)
     for call in (lambda: store.latest(DATASET), lambda: commit(store, None, None, [RA], rows_of(1), root=DATASET)):
@@ -91,6 +94,7 @@ def test_a_server_that_is_down(prefix, indexed):
             call()
 
 
+@on_elasticsearch
 def test_credentials_open_the_door_and_are_shown_nowhere(url, prefix, indexed, caplog):
     basic = "Basic " + base64.b64encode(f"me:{SECRET}".encode()).decode()
     with proxy(url) as between:
@@ -114,6 +118,7 @@ def test_credentials_open_the_door_and_are_shown_nowhere(url, prefix, indexed, c
     assert SECRET not in kept + caplog.text
 
 
+@on_opensearch
 def test_tls(url, prefix, indexed, tmp_path):
     files = certificate(tmp_path)
     with proxy(url, files) as between:
@@ -126,6 +131,7 @@ def test_tls(url, prefix, indexed, tmp_path):
         make(between.url, prefix, ca_file=str(files[1]))
 
 
+@on_elasticsearch
 def test_an_answer_that_got_lost_after_the_switch_is_a_success(url, prefix, indexed):
     with proxy(url) as between:
         store = make(between.url, prefix, retries=1)
@@ -181,6 +187,7 @@ def test_a_slot_of_another_type(url, prefix, indexed):
         commit(indexed, indexed.latest(DATASET), None, [RA], rows_of(1, start=4), root=DATASET)
 
 
+@on_opensearch
 @pytest.mark.parametrize(
     "damage",
     [
@@ -210,6 +217,7 @@ def _read_all(store, snapshot):
         part.read(sorted(part.column_names()))
 
 
+@on_opensearch
 def test_every_damaged_or_missing_chunk_is_noticed(url, prefix, indexed):
     chunks = documents(url, prefix, "chunks")
     checked = 0
@@ -231,7 +239,7 @@ def test_every_damaged_or_missing_chunk_is_noticed(url, prefix, indexed):
 
 
 @pytest.fixture
-def searchable(url, prefix):
+def searched(url, prefix):
     """A store whose dataset has documents to search, and a clause that the server evaluates."""
     store = make(url, prefix)
     one = describe(MinMaxIndex("c"), _objects("int")[:20], {"c": "int"}, "m")
@@ -241,8 +249,9 @@ def searchable(url, prefix):
     return store, snapshot, clause
 
 
-def test_a_missing_searchable_document_refutes_nothing(url, prefix, searchable):
-    store, snapshot, clause = searchable
+@on_elasticsearch
+def test_a_missing_searchable_document_refutes_nothing(url, prefix, searched):
+    store, snapshot, clause = searched
     (part,) = store._manifest(snapshot).parts
     send(url, "DELETE", f"{prefix}-objects/_doc/{part.file}.3?refresh=true")
     with pytest.raises(MetadataCorruptError, match="documents .* not all there"):
@@ -252,8 +261,8 @@ def test_a_missing_searchable_document_refutes_nothing(url, prefix, searchable):
 
 
 @pytest.mark.parametrize("name", ["objects", "chunks", "heads"])
-def test_an_index_deleted_behind_our_back(url, prefix, searchable, name):
-    _, _, clause = searchable
+def test_an_index_deleted_behind_our_back(url, prefix, searched, name):
+    _, _, clause = searched
     send(url, "DELETE", f"{prefix}-{name}")
     fresh = make(url, prefix)
     if name == "heads":
@@ -266,9 +275,9 @@ def test_an_index_deleted_behind_our_back(url, prefix, searchable, name):
     assert not fresh.evaluate(again, clauses_of(one.index, [IsNull(Column("c", "int"))])[0]).kept.all()
 
 
-def test_documents_that_were_mapped_anew_are_not_believed(url, prefix, searchable):
+def test_documents_that_were_mapped_anew_are_not_believed(url, prefix, searched):
     """Texts analysed as words would match other terms; the count by part cannot be made on such a field."""
-    store, snapshot, clause = searchable
+    store, snapshot, clause = searched
     (part,) = store._manifest(snapshot).parts
     send(url, "DELETE", f"{prefix}-objects")
     for row in range(part.rows):
@@ -278,6 +287,7 @@ def test_documents_that_were_mapped_anew_are_not_believed(url, prefix, searchabl
         store.evaluate(snapshot, clause)
 
 
+@on_opensearch
 def test_what_a_dead_writer_left_is_cleaned_after_an_hour(url, prefix, indexed):
     now = int(time.time() * 1000)
     table = added(rows_of(2), [RA]).append_column("removed", pa.array([False] * 2))
@@ -293,6 +303,7 @@ def test_what_a_dead_writer_left_is_cleaned_after_an_hour(url, prefix, indexed):
     assert {left[60_000].file, foreign.file} <= parts
 
 
+@on_elasticsearch
 def test_dropping_leaves_nothing_of_the_dataset_and_all_of_others(url, prefix, indexed):
     commit(indexed, None, None, [RA], rows_of(2), root="file:/data/other")
     indexed.drop(DATASET)
@@ -310,6 +321,7 @@ def test_a_refused_document_fails_the_commit_and_changes_nothing(url, prefix, in
     assert make(url, prefix).latest(DATASET).id == base.id
 
 
+@on_elasticsearch
 def test_large_columns_travel_in_bounded_requests(url, prefix):
     words = [np.random.default_rng(n).bytes(30_000).hex() for n in range(200)]  # 12 MB that do not compress well
     rows = [Row(f"file:/{n}", fields={"t": {"tags": [word]}}) for n, word in enumerate(words)]
@@ -345,6 +357,7 @@ def test_settings_that_make_no_sense(settings, said):
     assert SECRET not in str(caught.value)
 
 
+@on_opensearch
 def test_an_index_with_a_key_is_refused(url, prefix, indexed):
     from dataclasses import replace
 
@@ -352,6 +365,7 @@ def test_an_index_with_a_key_is_refused(url, prefix, indexed):
         commit(indexed, indexed.latest(DATASET), None, [RA, replace(RT, key="k1")], rows_of(1), [RA], root=DATASET)
 
 
+@on_elasticsearch
 def test_absent_metadata_is_remembered(url, prefix, indexed):
     store = make(url, prefix)
     before = store.client.requests

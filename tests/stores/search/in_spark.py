@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 from tests.servers.search_proxy import proxy
-from tests.stores.search.support import make, send
+from tests.stores.search.support import make, on_elasticsearch, on_opensearch, send
 from tests.support import assert_same_rows, conf, skipping_off
 
 import skipstone
@@ -137,6 +137,7 @@ def assert_reads_everything(spark, folder, said):
     return told
 
 
+@on_elasticsearch
 def test_every_fault_costs_time_only(spark, folder, url, prefix):
     with chosen(spark, url, prefix):
         dataset = Dataset.for_path(spark, str(folder))
@@ -178,6 +179,7 @@ def test_every_fault_costs_time_only(spark, folder, url, prefix):
         Dataset.for_path(spark, str(folder)).drop_indexes()
 
 
+@on_opensearch
 def test_a_mapping_conflict(spark, folder, url, prefix):
     send(url, "PUT", f"{prefix}-chunks", {"mappings": {"properties": {"data": {"type": "text"}}}})
     with chosen(spark, url, prefix):
@@ -195,6 +197,7 @@ def _documents(url, prefix, name, ending):
             yield hit["_id"].removesuffix(".copy")
 
 
+@on_opensearch
 def test_a_query_asks_the_server_twice(spark, folder, url, prefix):
     """Once for the head and once for the answer, whatever the number of clauses; other processes' commits are seen."""
     with proxy(url) as between, chosen(spark, between.url, prefix):

@@ -68,6 +68,11 @@ def url(request) -> str:
     return server(request.param)
 
 
+# For tests of what does not depend on the server: the one or the other.
+on_elasticsearch = pytest.mark.parametrize("url", ["elasticsearch"], indirect=True)
+on_opensearch = pytest.mark.parametrize("url", ["opensearch"], indirect=True)
+
+
 @pytest.fixture
 def shared_prefix(url) -> str:
     """A prefix that tests have in common, where the making of indices would take longer than the tests."""

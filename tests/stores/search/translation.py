@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from tests.indexes import universes
-from tests.stores.search.support import make, remove_indices, server
+from tests.stores.search.support import make, on_elasticsearch, on_opensearch, remove_indices, server
 
 from skipstone.expressions import tree
 from skipstone.expressions.tree import And, Column, Element, Literal
@@ -390,6 +390,7 @@ def span_query(clause, fields):
     return some([least.refuted("<=", clause.value), most.refuted(">=", clause.value)])
 
 
+@on_elasticsearch
 def test_translations_of_another_package(url, prefix):
     store = make(url, prefix)
     index = SpanIndex("s")
@@ -405,6 +406,7 @@ def test_translations_of_another_package(url, prefix):
     assert store.evaluate(snapshot, OddSpanHolds(index, 25)).kept.all()
 
 
+@on_opensearch
 def test_more_objects_than_a_page(url, prefix):
     """Beyond ten thousand hits: as many requests as expected, and the shorter side where that is the refuted one."""
     count = 25_000

@@ -37,7 +37,7 @@ class Answer:
     """What the server said: the status, the JSON, and how many bytes that was."""
 
     status: int
-    content: Any
+    content: dict[str, Any]
     size: int
 
 
@@ -160,12 +160,15 @@ class Client:
             raise _NoAnswerError(msg) from error
         content = found.data
         try:
-            parsed = json.loads(content) if content else None
+            parsed = json.loads(content) if content else {}
         except ValueError as error:
             if found.status in _BUSY or found.status in (401, 403):  # from something in front of the server
-                return Answer(found.status, None, len(content))
+                return Answer(found.status, {}, len(content))
             msg = f"the search server {self.url} answered with something that is not JSON (status {found.status})"
             raise MetadataStoreError(msg) from error
+        if not isinstance(parsed, dict):
+            msg = f"the search server {self.url} answered with something else than an object (status {found.status})"
+            raise MetadataStoreError(msg)
         return Answer(found.status, parsed, len(content))
 
     def _refuse_silent(self) -> None:

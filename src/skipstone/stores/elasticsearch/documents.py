@@ -75,12 +75,11 @@ class Bulk:
             if not entries:
                 return
             content = self._client.call("POST", "_bulk", lines=b"".join(entries), write=True).content
-            items = [next(iter(item.values())) for item in content["items"]]
+            items = [next(iter(item.values())) for item in content.get("items", ())]
             if len(items) != len(entries):
                 msg = f"the search server {self._client.url} answered {len(items)} of {len(entries)} writes"
                 raise MetadataStoreError(msg)
-            refused = [item for item in items if item["status"] >= 300 and item["status"] not in (404, 429)]
-            refused += [i for i, e in zip(items, entries, strict=True) if i["status"] == 404 and b'"index"' in e[:9]]
+            refused = [i for i, e in zip(items, entries, strict=True) if not _is_done(i["status"], e)]
             if refused:
                 msg = f"the search server {self._client.url} refuses a document: {reason_of(refused[0])}"
                 raise MetadataStoreError(msg)
@@ -92,6 +91,11 @@ class Bulk:
         raise MetadataStoreError(msg)
 
 
+def _is_done(status: int, entry: bytes) -> bool:
+    """Say whether the server did what an entry asks, or has no room for it just now."""
+    return status < 300 or status == 429 or (status == 404 and entry.startswith(b'{"delete"'))
+
+
 def fetch(client: Client, index: str, wanted: Sequence[tuple[str, int]], meter: Meter | None) -> dict[str, Any]:
     """Fetch documents by their ids, given with about how many bytes each has; those that are not there are left out."""
     found: dict[str, Any] = {}
@@ -100,7 +104,7 @@ def fetch(client: Client, index: str, wanted: Sequence[tuple[str, int]], meter: 
         answer = client.call("POST", path, {"ids": batch}, accepts=(404,))
         if meter is not None:
             meter.bytes += answer.size
-        documents = answer.content.get("docs", ()) if isinstance(answer.content, dict) else ()
+        documents = answer.content.get("docs", ())
         found.update((d["_id"], d["_source"]) for d in documents if d.get("found") and "_source" in d)
     return found
 

@@ -123,8 +123,6 @@ class Indices:
         content = self._client.call(
             "GET", f"{names}/_mapping?ignore_unavailable=true", accepts=(404,), write=True
         ).content
-        if not isinstance(content, dict):
-            return {}
         return {n: found["mappings"] for n, found in content.items() if isinstance(found, dict) and "mappings" in found}
 
 

@@ -129,11 +129,14 @@ def kept_rows(
         lines = [line for search in waiting for line in ({"index": index}, search.body())]
         found = client.call("POST", _PATH, lines=lines)
         meter.bytes += found.size
-        answers = found.content.get("responses", ()) if isinstance(found.content, dict) else ()
+        answers = found.content.get("responses", ())
         if len(answers) != len(waiting):
             _refuse("did not answer every query")
         for search, answer in zip(waiting, answers, strict=True):
-            search.take(answer)
+            try:
+                search.take(answer)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                _refuse(f"gave an answer that makes no sense ({type(error).__name__})")
         waiting = [search for search in waiting if not search.done]
     return kept
 
@@ -159,8 +162,10 @@ def count_documents(client: Client, index: str, parts: Sequence[PartRecord]) -> 
         When it has not.
     """
     search = {**_Search(parts, {"match_none": {}}, []).body(), "size": 0}
-    content = client.call("POST", _PATH, lines=[{"index": index}, search]).content
-    _check(content["responses"][0], parts)
+    answers = client.call("POST", _PATH, lines=[{"index": index}, search]).content.get("responses")
+    if not answers:
+        _refuse("did not answer every query")
+    _check(answers[0], parts)
 
 
 def _check(answer: Mapping[str, Any], parts: Sequence[PartRecord]) -> None:
