@@ -74,9 +74,11 @@ def test_a_disk_that_stays_broken(lakes, tally, fault):
     for at in range(1, 12):
         disk = FaultyFileSystem(FAULTS[fault], at, lasts=True)
         asking = Lake(lake.folder, lambda path, disk=disk: disk, objects=0)
-        tally.asked(count, asking.ask(FEW_QUERIES))
+        answers = asking.ask(FEW_QUERIES)
+        tally.asked(count, answers)
         assert disk.trigger.fired
         count.faults += 1
+        count.noticed += bool(answers.said)
         with pytest.raises((MetadataStoreError, IndexNotFoundError), match="_skipstone|has no index"):
             asking.refresh()
     sound = lake.reopened().ask()

@@ -88,7 +88,7 @@ def first_index(**changes):
 
 
 def as_type(type_name, **options):
-    return first_index(type_name=type_name, options={"column": "id", **options}, name="x")
+    return first_index(type_name=type_name, options={"column": "id"} | options, name="x")
 
 
 def fields(kind):
@@ -336,6 +336,15 @@ def test_no_code_from_stored_data():
     }, found
     for package in ("stores", "engines", "querying", "reporting"):
         assert not [path for path in found if path.startswith(package)]
+
+
+def test_a_function_that_a_manifest_names_is_not_called_on_its_name_alone(lake):
+    """Which function it was must be known, too: a forged name would call another of the user's functions."""
+    reseal(newest_manifest(lake), as_type("formatted", column="id", extract="send_mail"))
+    lake = lake.reopened()
+    write_object(lake.path(0), 0, modified=1_700_008_000)
+    with pytest.raises(SkipstoneError, match="which function send_mail was"):
+        lake.refresh()
 
 
 def test_sql_in_a_manifest_is_not_run(lake):
