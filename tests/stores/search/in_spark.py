@@ -156,6 +156,10 @@ def test_every_fault_costs_time_only(spark, folder, url, prefix):
             with pytest.raises(MetadataStoreError, match="refuses the credentials") as caught:
                 Dataset.for_path(spark, str(folder)).refresh()
             assert PASSWORD not in str(caught.value)
+            frame = spark.read.parquet(str(folder)).where("id = 17")
+            shown = str(Dataset.for_path(spark, str(folder)).explain(frame)) + frame._jdf.queryExecution().toString()
+            assert "refuses the credentials" in shown
+            assert PASSWORD not in shown
     kept = send(url, "GET", f"{prefix}-heads/_doc/{head}")["_source"]
     send(url, "PUT", f"{prefix}-heads/_doc/{head}", {**kept, "manifest": base64.b64encode(b"{}").decode()})
     with chosen(spark, url, prefix, timeoutSeconds="8.1"):  # a store of its own, that has seen nothing yet

@@ -29,8 +29,11 @@ from skipstone.indexes import (
 from skipstone.indexes.feature import FeatureClause
 from skipstone.indexes.value_list import ValueListClause
 from skipstone.querying.clause import AndClause, NeverClause, OrClause
+from skipstone.stores.elasticsearch import boxes as boxes_module
+from skipstone.stores.elasticsearch import clauses as clauses_module
+from skipstone.stores.elasticsearch import translation
 from skipstone.stores.elasticsearch.plan import ByArrow, ByServer, plan_clause
-from skipstone.stores.elasticsearch.queries import some
+from skipstone.stores.elasticsearch.queries import ALWAYS, NEVER, some
 from skipstone.stores.elasticsearch.search import kept_rows
 from skipstone.stores.elasticsearch.searchable import plain, searchable
 from skipstone.stores.elasticsearch.translation import translates
@@ -207,6 +210,33 @@ def test_every_clause_on_every_type(universe, request):
     assert counts["arrow"] < len(clauses) / 2
 
 
+@pytest.mark.parametrize("universe", ["elasticsearch"], indirect=True)
+@pytest.mark.parametrize(
+    ("module", "name", "wrong"),
+    [
+        (translation, "_OPPOSITES", {"<": "gt", "<=": "gt", ">": "lte", ">=": "lt"}),
+        (translation, "_OPPOSITES", {"<": "gte", "<=": "gt", ">": "lt", ">=": "lt"}),
+        (clauses_module, "no_ordinary", lambda fields, index, floating: NEVER),
+        (clauses_module, "no_null", lambda fields, index, of_elements=False: NEVER),
+        (clauses_module, "no_nan", lambda fields, index, of_elements=False: ALWAYS),
+        (clauses_module, "known", lambda slot: ALWAYS),
+        (clauses_module, "_text_beyond", lambda text: text + "b"),
+        (boxes_module, "known", lambda slot: NEVER),
+    ],
+)
+def test_a_wrong_translation_is_noticed(universe, monkeypatch, module, name, wrong):
+    store, snapshot, described = universe
+    monkeypatch.setattr(module, name, wrong)
+    clauses = [
+        clause
+        for (index, type_), one in described.items()
+        if type_ in ("double", "string") and index.type_name in ("minmax", "valuelist", "gaplist", "hybrid")
+        for clause in clauses_of(one.index, _sampled(universes.predicates(type_), one.record.id, 60))
+    ]
+    with pytest.raises(AssertionError, match="minmax|valuelist|gaplist|hybrid"):
+        assert_server_agrees(store, snapshot, clauses, Counter())
+
+
 def _trees(described, chance, count):
     leaves = {key: clauses_of(one.index, universes.predicates(_universe(key[1]))) for key, one in described.items()}
     keys = list(leaves)
@@ -300,6 +330,16 @@ def test_elements_boxes_and_features(url, prefix):
     assert_server_agrees(store, snapshot, clauses, counts)
     assert counts["checked"] > 100
     assert min(counts[name] for name in ("ValueListMatchClause", "GeoBoxClause", "FeatureClause")) > 20
+
+
+@on_opensearch
+def test_boxes_that_no_document_has(url, prefix):
+    """Objects without an ordinary value have no interval: known to be none, and no field in the mapping."""
+    empty = describe(GapListIndex("c"), [pa.record_batch({"c": pa.array([None], pa.int32())})] * 5, {"c": "int"}, "g")
+    store = make(url, prefix)
+    snapshot = store.commit(ROOT, None, Change((empty.record,), table_of([empty], range(6))))
+    (clause,) = clauses_of(empty.index, [tree.GreaterThan(Column("c", "int"), Literal(4, "int"))])
+    assert store.evaluate(snapshot, clause).kept.tolist() == [False] * 5 + [True]
 
 
 def test_indexes_added_one_by_one_and_objects_that_change(url, prefix):

@@ -40,7 +40,8 @@ def _no_box(slot: Slot, refuted: Query | None) -> Query | None:
     """Refute that some box passes."""
     if refuted is None:
         return None
-    passing = {"nested": {"path": slot.name, "query": absent(refuted), "score_mode": "none"}}
+    boxes = {"path": slot.name, "query": absent(refuted), "score_mode": "none"}
+    passing = {"nested": {**boxes, "ignore_unmapped": True}}  # no document at all has a box in this slot yet
     return every([known(slot), absent(passing)])
 
 
