@@ -280,6 +280,19 @@ def test_a_lost_key_and_how_to_go_on(spark, shared, tmp_path):
 def test_damaged_metadata_is_made_anew_with_and_without_the_key(spark, shared):
     path, file = shared
     owner, guest = user(spark, file), user(spark)
+    manifest = json.loads(next((Path(path) / "_skipstone" / "_manifests").iterdir()).read_text())
+    (record,) = manifest["parts"]
+    (part,) = (Path(path) / "_skipstone" / "_parts").iterdir()
+    whole, section = part.read_bytes(), record["sections"]["hr"]
+    place = section["offset"] + section["length"] - 20
+    part.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+    fresh = user(spark, file, timeoutSeconds="8")  # another value, so that nothing is remembered
+    objects, not_used = kept(fresh, path, "salary = 30")
+    assert objects == 6
+    assert any("is damaged: its footer is not the one that was written" in t for t in not_used)
+    assert kept(fresh, path, "id = 3")[0] == 1
+    assert Dataset.for_path(fresh, path).refresh().problems == ()
+    assert kept(fresh, path, "salary = 30")[0] == 1
     for session, served in ((guest, 6), (owner, 1)):
         for part in (Path(path) / "_skipstone" / "_parts").iterdir():
             part.write_bytes(part.read_bytes()[:-50])

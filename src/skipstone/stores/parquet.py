@@ -168,6 +168,9 @@ class ParquetStore(MetadataStore):
         return self._reader(snapshot).identity(_OBJECT_COLUMNS if columns is None else columns, Meter())
 
     def coverage(self, snapshot: Snapshot, index: IndexRecord) -> npt.NDArray[np.bool_]:
+        if index.key is not None and self.refusal(snapshot, index) is None:
+            for part in self._parts(snapshot):
+                part.open_section(index.id)  # what is damaged covers nothing, and a refresh makes it anew
         return self._reader(snapshot).coverage(index.id, Meter())
 
     def evaluate(self, snapshot: Snapshot, clause: Clause) -> Evaluation:
