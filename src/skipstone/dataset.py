@@ -128,6 +128,7 @@ class Dataset:
         indexes
             Indexes that keep SQL of yours, such as a ``FeatureIndex``, stated once more as they were made.  SQL is
             never run only because the metadata has it, so without this such an index does not get to know new objects.
+            A protected index whose key is lost is made anew when it is stated here.
         """
         return maintenance.refresh(self._target(), None if paths is None else tuple(paths), tuple(indexes))
 
