@@ -23,8 +23,8 @@ from skipstone.stores.filesystem import LocalFileSystem
 from tests.faults.forging import forge_part, newest_manifest, reseal, seal
 from tests.faults.lake import Lake, make_indexed, write_object
 
-MOST_SECONDS = 10.0
-"""What nine queries may take whatever the metadata is like; on an idle machine none takes a second."""
+MOST_SECONDS = 60.0
+"""What nine queries may take on a busy machine, whatever the metadata is like; on an idle one they take a second."""
 
 
 PRECIOUS = ("_0123456789.part", f".{'0' * 32}.tmp", "manifest.json", "precious.txt")
