@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,7 +48,9 @@ def measure(*, small: bool) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="skipstone-cluster-") as scratch:
         folder = Path(scratch)
         root, location = f"file:{folder}/data", f"file:{folder}"
-        size = _write(root, location, objects)
+        # By another process: what making it up takes is not to be found in this one's memory.
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as writer:
+            size = writer.submit(write, root, location, objects).result()
         os.environ["PYSPARK_PYTHON"] = bare_python(folder / "python")
         with standalone_cluster(folder, memory="3g") as master:
             return _measure(master, root, location, objects, size)
@@ -109,7 +113,7 @@ def _clauses(objects: int) -> list[Clause]:
     return [one, few, OrClause((one, other))]
 
 
-def _write(root: str, location: str, objects: int) -> int:
+def write(root: str, location: str, objects: int) -> int:
     """Commit made-up value lists; gives the bytes that they take in memory."""
     numbers = np.random.default_rng(3).integers(0, objects // 2, objects * VALUES)
     texts = pa.DictionaryArray.from_arrays(

@@ -28,6 +28,8 @@ NAMES = (
     "encryption",
     "index_many",
     "memory",
+    "s3_requests",
+    "cluster_metadata",
 )
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from tests.servers.downloads import maven
 
@@ -58,6 +58,12 @@ class S3Server:
         """Give all requests but the first ``skip``."""
         lines = self._log.read_text().splitlines()[skip:]
         return [Request(**json.loads(line)) for line in lines]
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write an object, more quickly than Hadoop does."""
+        headers = {"Content-Type": "application/octet-stream"}
+        request = urllib.request.Request(f"{self.url}/{BUCKET}/{quote(key)}", data, headers, method="PUT")
+        urllib.request.urlopen(request, timeout=30).close()
 
     def lose_answers(self, count: int) -> None:
         """Carry out the next conditional creates, but close their connections without an answer."""

@@ -5,6 +5,7 @@ Object n holds the ids from 10 n to 10 n + 9, and a name for each.
 
 from __future__ import annotations
 
+import io
 import tempfile
 from collections import Counter
 from dataclasses import dataclass
@@ -41,11 +42,18 @@ def write(root: str, names: Sequence[str], first: int = 0) -> None:
     system, path = _system(root)
     with tempfile.TemporaryDirectory() as folder:
         for number, name in enumerate(names, first):
-            ids = list(range(10 * number, 10 * number + 10))
             local = Path(folder) / "object"
-            table = pa.table({"id": pa.array(ids, pa.int64()), "name": [f"name-{i:06d}" for i in ids]})
-            pq.write_table(table, local, compression="none", use_dictionary=False)
+            local.write_bytes(content(number))
             system.copyFromLocalFile(False, True, path(f"file:{local}"), path(f"{root}/{name}"))
+
+
+def content(number: int) -> bytes:
+    """Make an object, as long as any other."""
+    ids = list(range(10 * number, 10 * number + 10))
+    table = pa.table({"id": pa.array(ids, pa.int64()), "name": [f"name-{i:06d}" for i in ids]})
+    made = io.BytesIO()
+    pq.write_table(table, made, compression="none", use_dictionary=False)
+    return made.getvalue()
 
 
 def delete(path: str) -> None:

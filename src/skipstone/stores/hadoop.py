@@ -42,15 +42,16 @@ class HadoopFileSystem(FileSystem):
         The session whose Hadoop settings (and credentials) apply.
     """
 
-    gap = 256 << 10
+    gap = 1 << 20
     renaming = ("hdfs", "viewfs", "file")
     """Schemes on which a rename without overwrite has one winner (``file`` has not, but goes another way)."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._jvm: Any = spark.sparkContext._jvm
+        jvm: Any = spark._jvm
+        self._jvm = jvm
         self._gateway: Any = spark.sparkContext._gateway
-        self._bridge: Any = self._jvm.org.apache.spark.sql.skipstone.Bridge
+        self._bridge = jvm.org.apache.spark.sql.skipstone.Bridge
 
     def qualify(self, path: str) -> str:
         with _translated(path):
