@@ -27,6 +27,7 @@ KNOWN = {
     "test_files_that_are_no_files[pipe-": PIPES,
     "test_what_cannot_be_deleted_does_not_keep_the_rest": "cleaning ends at the first file that cannot be deleted",
     "test_a_refresh_that_finds_nothing_new_cleans_too": "only a commit cleans",
+    "test_a_drop_that_is_killed": "a drop deletes manifests in any order",
     "test_a_part_that_grows": "a part may claim more rows than its bytes can hold",
     "test_a_function_that_a_manifest_names_is": "a refresh calls a function by the name that a manifest has",
     "test_a_secret_stays_one[S3]": "a location that cannot be reached is an OSError",
@@ -38,7 +39,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         for name, reason in KNOWN.items():
             if "tests/faults/" in item.nodeid and name in item.nodeid:
-                item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+                item.add_marker(pytest.mark.xfail(reason=reason, strict="killed" not in name))
 
 
 @pytest.fixture(scope="session")
