@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import re
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
@@ -88,6 +90,7 @@ def search_server(kind: str) -> Iterator[str]:
             group=uid,
             extra_groups=None if uid is None else [],
             start_new_session=True,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509  (nothing else is done between fork and exec)
         )
     try:
         url = f"http://127.0.0.1:{port}"
@@ -102,6 +105,12 @@ def search_server(kind: str) -> Iterator[str]:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end_with_parent() -> None:
+    """Have the kernel stop the server when whoever started it is gone, however that ended."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
 
 def _home(chosen: Distribution) -> Path:
