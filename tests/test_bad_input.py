@@ -20,6 +20,7 @@ from skipstone.errors import (
     IndexExistsError,
     IndexingError,
     IndexNotFoundError,
+    KeyUnavailableError,
     MetadataStoreError,
     MetadataTooNewError,
     SettingError,
@@ -59,7 +60,7 @@ def test_index_that_cannot_be_built(spark, path, index, error, words):
 
 
 def test_key_that_would_not_be_used(spark, path):
-    with pytest.raises(IndexingError, match="does not encrypt"):
+    with pytest.raises(KeyUnavailableError, match=r"no key .secret.: set spark\.skipstone\.kms\.class"):
         Dataset.for_path(spark, path).create_indexes(MinMaxIndex("id", key="secret"))
     assert not os.path.exists(f"{path}/_skipstone")
 
