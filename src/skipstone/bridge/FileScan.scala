@@ -142,8 +142,8 @@ class FileScan private[skipstone] (val session: classic.SparkSession, rel: Logic
   /** Spark drops the e-tags of files that it lists by their own paths, not those of files in folders. */
   private def tagged(directories: Seq[PartitionDirectory], statuses: Map[Path, FileStatus]): Seq[PartitionDirectory] =
     directories.map(d => d.copy(files = d.files.map(f => statuses.get(f.getPath) match {
-      case Some(s) if s.getLen == f.getLen && s.getModificationTime == f.getModificationTime =>
-        FileStatusWithMetadata(s, f.metadata)
+      case Some(s) if Listing.etag(s).nonEmpty && Listing.etag(f.fileStatus).isEmpty &&
+          s.getLen == f.getLen && s.getModificationTime == f.getModificationTime => FileStatusWithMetadata(s, f.metadata)
       case _ => f
     })))
 
