@@ -23,7 +23,7 @@ FORMAT = 1
 """Changes with what the documents mean."""
 
 _META = {"skipstone": FORMAT}
-_KEYWORD = {"type": "keyword"}
+_KEYWORD = {"type": "keyword", "ignore_above": 32_766}  # said, so that no template's idea of too long is taken
 _LONG = {"type": "long"}
 _BLOB = {"type": "binary"}
 _HEADS = {"dynamic": "strict", "_meta": _META, "properties": {

@@ -1,9 +1,9 @@
 """Asking the server which rows a query refutes: all queries of a clause in one request, the smaller side of each.
 
 The rows that are *kept* are asked for first, since a selective query keeps few; a first page, with their number, says
-which side is shorter.  That is sound only while every row
-has its document: a row whose document is missing would look refuted.  So each answer also counts the documents of
-every part, in the same search, and is not believed unless the counts are those of the manifest.
+which side is shorter.  That is sound only while every row has its document: a row whose document is missing would look
+refuted.  So each answer also counts the documents of every part, in the same search, and is not believed unless the
+counts are those of the manifest.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def count_documents(client: Client, index: str, parts: Sequence[PartRecord]) -> 
         When it has not.
     """
     search = {**_Search(parts, {"match_none": {}}, []).body(), "size": 0}
-    answers = client.call("POST", _PATH, lines=[{"index": index}, search]).content.get("responses")
+    answers = client.call("POST", _PATH, lines=[{"index": index}, search]).content.get("responses", ())
     if not answers:
         _refuse("did not answer every query")
     _check(answers[0], parts)
