@@ -57,7 +57,7 @@ def encoded(array: pa.Array) -> list[Any] | None:
     --------
     >>> encoded(pa.array([1.5, -0.0, None])) == [4609434218613702656, 0, None]
     True
-    >>> encoded(pa.array([b"a", b"\\xff"])), encoded(pa.array([float("nan")]))
+    >>> encoded(pa.array([b"a", b"\xff"])), encoded(pa.array([float("nan")]))
     (['61', 'ff'], None)
     """
     type_ = array.type
