@@ -158,6 +158,7 @@ def _refresh(
     outcome = index_objects(target.spark, target.scan, bound, wanted) if wanted else None
     _refuse_changed_functions(target, records, bound)
     if not removed and (outcome is None or _nothing_new(target.store, base, records, known, outcome)):
+        target.store.clean(target.root)
         return _report(target, base, names, outcome, 0, started, listed=len(listed), problems=work.left_out)
     now = _now()
     made = {r.name: replace(r, fields=outcome.fields[r.id]) for r, _ in work.renewed} if outcome is not None else {}
@@ -216,7 +217,7 @@ def _work(
             )
             continue
         index_type = registry.find_index(record.type_name)
-        runs_sql = index_type is not None and index_type.from_options(record.name, record.options).runs_sql
+        runs_sql = index_type is not None and _made_again(record, index_type).runs_sql
         if record.name in said and said[record.name] != _as_kept(record.options):
             msg = f"{record.name} is not as it was made; drop it and create it as it should be"
             raise IndexingError(msg)
@@ -284,19 +285,31 @@ def _rebound(target: Target, record: IndexRecord) -> BoundIndex:
             "defines it or name that in spark.skipstone.plugins, or drop the index"
         )
         raise PluginError(msg)
-    index = index_type.from_options(record.name, record.options)
+    index = _made_again(record, index_type)
     (bound,) = resolve_indexes(target.spark, target.scan, [index])
     difference = profile_difference(record.profile, target.relation.profile(record.columns))
     if _as_read(target, bound) != record.columns:
         difference = f"its columns are {_spelled(bound)} now"
     if difference is None:
-        difference = _function_difference(record.functions, _functions(target, bound))
+        difference = _unidentified(record, index) or _function_difference(record.functions, _functions(target, bound))
     if difference is not None:
         msg = (
             f"{record.name} cannot be refreshed: {difference}; read the dataset as before, or drop and create the index"
         )
         raise IndexingError(msg)
     return replace(bound, id=record.id)
+
+
+def _made_again(record: IndexRecord, index_type: type[Index]) -> Index:
+    """Make an index from what the metadata says of it, which may be anything."""
+    try:
+        return index_type.from_options(record.name, record.options)
+    except Exception as error:
+        msg = (
+            f"{record.name[:200]} cannot be made from the options that the metadata has for it "
+            f"({type(error).__name__}: {str(error)[:200]}); drop it and create it again"
+        )
+        raise IndexingError(msg) from error
 
 
 def _as_read(target: Target, bound: BoundIndex) -> tuple[ColumnRecord, ...]:
@@ -310,6 +323,18 @@ def _functions(target: Target, bound: BoundIndex) -> dict[str, str]:
     computed = [e for e in index.inputs(bound.types) if e not in index.columns]
     aggregated = list((index.aggregates(bound.types) or {}).values())
     return recorded_functions(target.spark, target.scan, index.name, (computed, aggregated), index.functions)
+
+
+def _unidentified(record: IndexRecord, index: Index) -> str | None:
+    """Say which function the metadata names without saying which one it was: it is not called on its name alone."""
+    known = {_unqualified(name) for name in record.functions}
+    missing = [name for name in index.functions or () if _unqualified(name) not in known]
+    return f"the metadata does not say which function {missing[0]} was" if missing else None
+
+
+def _unqualified(name: str) -> str:
+    """Give a function's name without the schema it may be in, in one spelling."""
+    return name.rpartition(".")[2].lower()
 
 
 def _function_difference(then: Mapping[str, str], now: Mapping[str, str]) -> str | None:

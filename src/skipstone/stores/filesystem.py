@@ -12,6 +12,7 @@ import errno
 import os
 import re
 import shutil
+import stat
 import uuid
 from abc import ABC, abstractmethod
 from contextlib import suppress
@@ -96,15 +97,24 @@ class LocalFileSystem(FileSystem):
         return self.read_ranges(path, [(0, length)], length)[0]
 
     def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]], length: int) -> list[bytes]:  # noqa: ARG002
-        with self._local(path).open("rb", buffering=0) as file:
-            return [_read_fully(file.fileno(), offset, count) for offset, count in ranges]
+        descriptor = _open_regular(self._local(path))
+        try:
+            return [_read_fully(descriptor, offset, count) for offset, count in ranges]
+        finally:
+            os.close(descriptor)
 
     def list_folder(self, folder: str) -> list[FileEntry]:
         found = []
-        with os.scandir(self._local(folder)) as entries:
+        place = self._local(folder)
+        if place.is_symlink():  # whoever may write here would choose what is deleted elsewhere
+            msg = "is a symbolic link; delete it"
+            raise OSError(errno.ELOOP, msg, str(place))
+        with os.scandir(place) as entries:
             for entry in entries:
                 with suppress(FileNotFoundError):  # deleted since it was listed
                     status = entry.stat()
+                    if not stat.S_ISREG(status.st_mode):
+                        continue
                     tag = f"{status.st_ino}-{status.st_mtime_ns}"
                     found.append(FileEntry(entry.name, status.st_size, status.st_mtime_ns // 1_000_000, tag))
         return found
@@ -199,6 +209,15 @@ def file_system_for(path: str, spark: Any = None) -> FileSystem:
 
     remote = HadoopFileSystem(spark)
     return LocalFileSystem() if not scheme and scheme_of(remote.qualify(path)) == "file" else remote
+
+
+def _open_regular(path: Path) -> int:
+    """Open a regular file for reading: a pipe would be waited for without end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "is not a regular file", str(path))
 
 
 def _read_fully(descriptor: int, offset: int, count: int) -> bytes:

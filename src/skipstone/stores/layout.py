@@ -11,6 +11,7 @@ __all__ = [
     "PARTS",
     "dataset_folder",
     "is_part_name",
+    "is_temporary_name",
     "manifest_name",
     "manifest_version",
     "normal_root",
@@ -23,6 +24,7 @@ PARTS = "_parts"
 
 _MANIFEST = re.compile(r"_([0-9]{20})\.json")
 _PART = re.compile(r"_[A-Za-z0-9][A-Za-z0-9_-]{0,99}\.part")
+_TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
 _FILE_SCHEME = re.compile(r"file:/+")
 
 
@@ -65,3 +67,8 @@ def manifest_version(name: str) -> int | None:
 def is_part_name(name: object) -> bool:
     """Say whether a name is a plain part name: no folder, no ``..``, nothing that leads elsewhere."""
     return isinstance(name, str) and _PART.fullmatch(name) is not None
+
+
+def is_temporary_name(name: str) -> bool:
+    """Say whether a file was being written when its writer died: no other file is named so."""
+    return _TEMPORARY.fullmatch(name) is not None

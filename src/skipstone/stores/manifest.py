@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT_VERSION", "MAX_MANIFEST_BYTES", "Manifest", "PartRecord", "RetiredPart", "Section", "is_plain_name"]
 
 FORMAT_VERSION = 1
-MAX_MANIFEST_BYTES = 256 << 20
+MAX_MANIFEST_BYTES = 64 << 20
 _MAX_FILE_BYTES = 1 << 50
 _MAX_ROWS = 1 << 31
 _MAX_PARTS = 10_000
+_LEAST_ROW_BYTES = 16
+"""What a row takes in a part at least: digests are MD5s, which nothing compresses."""
 _CHECKSUM = re.compile(rb',"checksum":"([0-9a-f]{64})"\}\n')
 _CHECKSUM_BYTES = len(',"checksum":""}\n') + 64
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,120}")
@@ -182,7 +184,7 @@ def _manifest(content: Mapping[str, Any]) -> Manifest:
 
 def _part(item: Mapping[str, Any]) -> PartRecord:
     length = _number(item["length"], _MAX_FILE_BYTES)
-    rows = _number(item["rows"], _MAX_ROWS)
+    rows = _number(item["rows"], min(_MAX_ROWS, length // _LEAST_ROW_BYTES))
     indexes = {}
     for index_id, sizes in item["indexes"].items():
         if not is_plain_name(index_id):

@@ -204,6 +204,13 @@ class MetadataStore(ABC):
             return ()
         return () if found is None else found.indexes
 
+    def clean(self, root: str) -> int:  # noqa: ARG002  (part of the contract)
+        """Delete what writers that died have left behind, and say how many files went; never fails.
+
+        A commit does so too; a refresh that has nothing to commit calls this.
+        """
+        return 0
+
     @abstractmethod
     def drop(self, root: str) -> None:
         """Remove everything that the store holds of a dataset."""

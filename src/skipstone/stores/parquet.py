@@ -12,6 +12,7 @@ import threading
 import time
 import uuid
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import replace as changed
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -106,7 +107,7 @@ class ParquetStore(MetadataStore):
         keys: Keys | None = None,
     ) -> None:
         self._file_systems = file_systems
-        self._location = None if location is None else file_systems(location).qualify(location)
+        self._location = None if location is None else _qualified(file_systems, location)
         self._cache = ByteCache(cache_bytes)
         self._absent_seconds = absent_seconds
         self._part_evaluator = part_evaluator or DriverPartEvaluator()
@@ -207,15 +208,25 @@ class ParquetStore(MetadataStore):
         return ()
 
     def clean(self, root: str) -> int:
-        """Delete what no version needs any more (a commit does so too); says how many files went."""
         folder = self.folder(root)
-        snapshot = self._look(root, folder)
-        return 0 if snapshot is None else clean(self._file_systems(folder), folder, self._manifest(snapshot))
+        try:
+            snapshot = self._look(root, folder)
+            manifest = None if snapshot is None else self._manifest(snapshot)
+        except MetadataStoreError as error:
+            _log.info("nothing in %s was cleaned: %s", folder, error)
+            return 0
+        return 0 if manifest is None else clean(self._file_systems(folder), folder, manifest)
 
     def drop(self, root: str) -> None:
         folder = self.folder(root)
+        file_system = self._file_systems(folder)
+        manifests = ManifestFolder(file_system, folder)
         try:
-            self._file_systems(folder).delete(folder, recursive=True)
+            # The newest goes last: whoever is killed half-way must not leave an older version as the newest.
+            with suppress(MetadataStoreError):  # what cannot be listed is deleted with all the rest
+                for _, entry in sorted(manifests.versions().items()):
+                    file_system.delete(f"{manifests.path}/{entry.name}")
+            file_system.delete(folder, recursive=True)
         except OSError as error:
             msg = f"the metadata in {folder} could not be deleted: {error}"
             raise MetadataStoreError(msg) from error
@@ -334,6 +345,15 @@ class ParquetStore(MetadataStore):
         if not there:
             msg = f"the folder {location} does not exist: create it, or correct the setting spark.skipstone.location"
             raise MetadataStoreError(msg)
+
+
+def _qualified(file_systems: Callable[[str], FileSystem], location: str) -> str:
+    """Spell the base folder in the one way that its file system has for it."""
+    try:
+        return file_systems(location).qualify(location)
+    except OSError as error:
+        msg = f"the folder {location} that spark.skipstone.location names cannot be reached: {error}"
+        raise SettingError(msg) from error
 
 
 def _byte_count(setting: str) -> int:

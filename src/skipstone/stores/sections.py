@@ -140,8 +140,11 @@ class SectionFile:
                 self.path, [(start + offset, count) for offset, count in ranges], self.record.length
             )
         except FileNotFoundError as error:
-            msg = f"the part {self.path} is gone: the metadata was replaced or dropped meanwhile, or deleted by hand"
-            raise MetadataStoreError(msg) from error
+            msg = (
+                f"the part {self.path} is gone: the metadata was replaced or dropped meanwhile, or deleted by hand; "
+                "queries read everything until `refresh()` makes it again"
+            )
+            raise MetadataCorruptError(msg) from error
         except OSError as error:
             msg = f"the part {self.path} cannot be read: {error}"
             raise MetadataStoreError(msg) from error

@@ -18,7 +18,7 @@ import pyarrow as pa
 from skipstone.errors import CommitConflictError, KeyUnavailableError, MetadataStoreError
 from skipstone.stores.compaction import compact
 from skipstone.stores.encryption import Keys, protected_ids
-from skipstone.stores.layout import MANIFESTS, PARTS, is_part_name, manifest_name, manifest_version
+from skipstone.stores.layout import MANIFESTS, PARTS, is_part_name, is_temporary_name, manifest_name, manifest_version
 from skipstone.stores.manifest import Manifest, RetiredPart
 from skipstone.stores.manifest_folder import ManifestFolder
 from skipstone.stores.part_tables import part_table
@@ -40,6 +40,8 @@ __all__ = ["Committer", "clean"]
 _log = logging.getLogger(__name__)
 _GRACE = 3_600_000
 """Milliseconds for which readers of older versions, and writers at work, keep their files."""
+_CLOCK_DOUBT = 23 * 3_600_000
+"""Milliseconds by which this computer's clock may be ahead of the file system's."""
 _MANIFESTS_KEPT = 10
 
 
@@ -249,27 +251,31 @@ def clean(file_system: FileSystem, folder: str, manifest: Manifest) -> int:
     """Delete what the newest version does not need and nobody has used for an hour; says how many files went.
 
     That is parts that no manifest names (a writer died) or that were compacted away, temporary files, and all but the
-    last manifests.  Ages are by the file system's own clock, the newest manifest being "now".  Never fails: what
-    cannot be deleted now is found again by the next commit.
+    last manifests.  Ages are by the file system's own clock, the newest manifest being "now"; after a day without
+    commits this computer's clock is good enough.  Never fails: what cannot be deleted now is found again.
     """
     deleted = 0
     try:
         manifests = file_system.list_folder(f"{folder}/{MANIFESTS}")
         parts = file_system.list_folder(f"{folder}/{PARTS}")
-        now = max((entry.modified for entry in manifests), default=0)
+        now = max((int(time.time() * 1000) - _CLOCK_DOUBT, *(entry.modified for entry in manifests)))
         older = sorted(number for e in manifests if (number := manifest_version(e.name) or 0) <= manifest.version)
         doomed = [f"{MANIFESTS}/{manifest_name(number)}" for number in older[:-_MANIFESTS_KEPT] if number]
         needed = {part.file for part in manifest.parts} | {part.file for part in manifest.retired}
         for kind, entries in ((MANIFESTS, manifests), (PARTS, parts)):
             for entry in entries:
-                garbage = (kind == PARTS and is_part_name(entry.name)) or entry.name.endswith(".tmp")
+                garbage = (kind == PARTS and is_part_name(entry.name)) or is_temporary_name(entry.name)
                 if garbage and entry.name not in needed and now - entry.modified > _GRACE:
                     doomed.append(f"{kind}/{entry.name}")
-        for name in doomed:
+    except OSError as error:
+        _log.info("what is no longer needed in %s could not be listed: %s", folder, error)
+        return 0
+    for name in doomed:
+        try:
             file_system.delete(f"{folder}/{name}")
             deleted += 1
-    except OSError as error:
-        _log.info("not everything that is no longer needed in %s could be deleted: %s", folder, error)
+        except OSError as error:
+            _log.info("%s/%s is no longer needed but could not be deleted: %s", folder, name, error)
     return deleted
 
 
