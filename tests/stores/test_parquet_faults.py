@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -37,10 +38,11 @@ from skipstone.errors import (
     MetadataStoreError,
     MetadataTooNewError,
 )
-from skipstone.stores import writer
+from skipstone.stores import cleaning, drafts
 from skipstone.stores.filesystem import LocalFileSystem
 from skipstone.stores.layout import dataset_folder
 from skipstone.stores.manifest import Manifest
+from skipstone.stores.manifest_folder import ABSENCES
 from skipstone.stores.metadata_store import Change, ColumnRecord, IndexRecord, ReadProfile
 from skipstone.stores.parquet import ParquetStore
 
@@ -390,7 +392,65 @@ def test_two_processes_that_race_lose_no_commit(base):
     assert conflicts > 0, "the processes never met: the test proves nothing"
     named = {part.file for part in store._manifest(snapshot).parts + store._manifest(snapshot).retired}
     assert {part.name for part in parts(base)} == named, "a loser left its part behind"
+    assert len(manifests(base)) == 2 * commits
+    for path in manifests(base)[:-1]:
+        os.utime(path, (1, 1))
+    store.clean(ROOT)
     assert len(manifests(base)) == 10
+
+
+@pytest.mark.parametrize("slow", ["a few versions", "an hour"])
+def test_a_writer_that_was_slow_loses_to_those_that_were_not(base, slow, monkeypatch):
+    """Its number is taken, and stays so while it may still come: else its commit would be lost without a word."""
+
+    class Slow(LocalFileSystem):
+        def create_if_absent(self, path, data):
+            self.late()
+            return super().create_if_absent(path, data)
+
+        def put(self, path, local_file):
+            super().put(path, local_file)
+            if slow == "an hour":
+                self.late()
+
+        def late(self):
+            if not committed:
+                quick = ParquetStore(location=base)
+                rows = (rows_of(1, start=n) for n in range(1, 15))
+                committed.extend(commit(quick, quick.latest(ROOT), None, [RA], row) for row in rows)
+                if slow == "an hour":
+                    for path in manifests(base)[:-1]:
+                        os.utime(path, (1, 1))
+                    quick.clean(ROOT)
+                    later = time.time() + 3600
+                    monkeypatch.setattr(time, "time", lambda: later)
+
+    committed = []
+    first = commit(ParquetStore(location=base), None, None, [RA], rows_of(1))
+    with pytest.raises(CommitConflictError, match="try again"):
+        commit(ParquetStore(lambda path: Slow(), base), first, None, [RA], rows_of(1, start=20))
+    assert len(committed) == 14
+    assert len(manifests(base)) == (10 if slow == "an hour" else 15)
+    assert ParquetStore(location=base).latest(ROOT) == committed[-1]
+
+
+def test_who_lost_the_first_commit_sees_what_the_winner_made(base):
+    """That there was no metadata is remembered for a while; not after another writer has made some."""
+    mine, other = ParquetStore(location=base), ParquetStore(location=base)
+    assert mine.latest(ROOT) is None
+    made = {}
+
+    class Overtaken(LocalFileSystem):
+        def create_if_absent(self, path, data):
+            if not made:
+                made["winner"] = commit(other, None, None, [RA], rows_of(1))
+                ABSENCES.remember(mine.folder(ROOT), time.monotonic(), ABSENCES.generation(mine.folder(ROOT)))
+            return super().create_if_absent(path, data)
+
+    mine._file_systems = lambda path: Overtaken()
+    with pytest.raises(CommitConflictError):
+        commit(mine, None, None, [RA], rows_of(2))
+    assert mine.latest(ROOT).id.endswith(made["winner"].id.rsplit("@")[-1])
 
 
 KILLED = """
@@ -444,7 +504,8 @@ def test_a_reader_of_an_older_version_keeps_its_parts_for_a_while(base, monkeypa
     second = commit(store, first, None, [RA], rows_of(2, start=2))
     assert len(store._manifest(second).parts) == 1
     assert ParquetStore(location=base).objects(first).num_rows == 2
-    monkeypatch.setattr(writer, "_GRACE", -1)
+    monkeypatch.setattr(drafts, "GRACE", -1)
+    monkeypatch.setattr(cleaning, "GRACE", -1)
     third = commit(store, second, None, [RA], rows_of(2, start=4))
     assert {part.name for part in parts(base)} >= {part.file for part in store._manifest(third).parts}
     with pytest.raises(MetadataStoreError, match="is gone"):

@@ -291,12 +291,13 @@ def _serves(labelled: Labelled | None) -> bool:
     return bool(guarded - mentioned)
 
 
+_MOST_SAID = 1_000
 _said: set[str] = set()
 
 
 def _say_once(problem: str) -> None:
     """Log a plug-in's failure the first time it is met in this process."""
-    if problem not in _said:
+    if problem not in _said and len(_said) < _MOST_SAID:
         _said.add(problem)
         _log.warning("Skipstone does not use %s", problem)
 

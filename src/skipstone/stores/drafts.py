@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING
 
 from skipstone.errors import MetadataStoreError
 from skipstone.stores.manifest import Manifest, RetiredPart
+from skipstone.stores.parts import Meter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from skipstone.stores.manifest import PartRecord
     from skipstone.stores.metadata_store import Change
+    from skipstone.stores.snapshot_reader import SnapshotReader
 
-__all__ = ["GRACE", "check_ids", "draft", "next_sequence", "part_name", "retire"]
+__all__ = ["GRACE", "check_ids", "counted", "draft", "next_sequence", "part_name", "retire"]
 
 GRACE = 3_600_000
 """Milliseconds for which readers of older versions, and writers at work, keep what they need."""
@@ -58,6 +60,17 @@ def draft(previous: Manifest | None, change: Change, number: int, root: str, par
         parts=tuple(parts),
         retired=() if previous is None else previous.retired,
     )
+
+
+def counted(manifest: Manifest, previous: Manifest | None, reader_of: Callable[[Manifest], SnapshotReader]) -> Manifest:
+    """Fill in the number of objects, taken from the merged parts."""
+    parts = manifest.parts
+    if previous is not None and parts == previous.parts:
+        return replace(manifest, object_count=previous.object_count)
+    if len(parts) == 1 and not parts[0].removed:
+        return replace(manifest, object_count=parts[0].rows)
+    count = reader_of(manifest).count_objects(Meter()) if parts else 0
+    return replace(manifest, object_count=count, parts=parts if count else ())
 
 
 def retire(manifest: Manifest, previous: Manifest | None) -> Manifest:

@@ -26,6 +26,7 @@ from skipstone.errors import (
     SettingError,
 )
 from skipstone.stores.cache import ByteCache
+from skipstone.stores.cleaning import clean
 from skipstone.stores.encryption import Keys
 from skipstone.stores.evaluation import DriverPartEvaluator, evaluate
 from skipstone.stores.filesystem import FileSystem, file_system_for, scheme_of
@@ -35,7 +36,7 @@ from skipstone.stores.metadata_store import Change, Evaluation, IndexRecord, Met
 from skipstone.stores.part_footer import IDENTITY
 from skipstone.stores.parts import Meter, PartFile
 from skipstone.stores.snapshot_reader import SnapshotReader
-from skipstone.stores.writer import Committer, clean
+from skipstone.stores.writer import Committer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -190,8 +191,10 @@ class ParquetStore(MetadataStore):
         self._warn_once(file_system, folder)
         committer = Committer(file_system, folder, normal_root(root), self._cache, self._max_parts, keys=self._keys)
         previous = None if base is None or replace else self._base(base)
-        manifest = committer.commit(previous, change, replace=replace)
-        ABSENCES.forget(folder)
+        try:
+            manifest = committer.commit(previous, change, replace=replace)
+        finally:
+            ABSENCES.forget(folder)  # after a conflict too: another writer made what was absent
         snapshot = self._remember(root, folder, manifest)
         clean(file_system, folder, manifest)
         return self._opened(snapshot)

@@ -75,9 +75,7 @@ class SectionFile:
             msg = f"no key {self.key!r}: spark.skipstone.kms.class names no key provider"
             raise KeyUnavailableError(msg)
         size = self.section.footer_length
-        data = self._read([(self.section.length - size, size)])[0]
-        if meter is not None:
-            meter.bytes += size
+        data = self._read([(self.section.length - size, size)], meter)[0]
         if hashlib.sha256(data).hexdigest() != self.section.footer_sha256:
             raise self._damaged("its footer is not the one that was written")
         footer = self._parsed(data)
@@ -108,9 +106,7 @@ class SectionFile:
         if any(chunk.offset + chunk.length > self.section.length for chunk in chunks):
             raise self._damaged("a column lies outside of the file")
         spans = coalesced([(chunk.offset, chunk.length) for chunk in chunks], self.file_system.gap)
-        blocks = dict(zip((start for start, _ in spans), self._read(spans), strict=True))
-        if meter is not None:
-            meter.bytes += sum(map(len, blocks.values()))
+        blocks = dict(zip((start for start, _ in spans), self._read(spans, meter), strict=True))
         source = Ranges(blocks, self.section.length)
         for chunk in chunks:
             if zlib.crc32(source.view(chunk.offset, chunk.length)) != chunk.crc:
@@ -132,13 +128,16 @@ class SectionFile:
         except (ValueError, OSError, pa.ArrowException) as error:
             raise self._damaged(f"a column cannot be decoded ({error})") from error
 
-    def _read(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+    def _read(self, ranges: Sequence[tuple[int, int]], meter: Meter | None) -> list[bytes]:
         """Read ranges of the section, and make sure that all of each came back."""
-        start = self.section.offset
+        wanted = [(self.section.offset + offset, count) for offset, count in ranges]
         try:
-            found = self.file_system.read_ranges(
-                self.path, [(start + offset, count) for offset, count in ranges], self.record.length
-            )
+            if self.record.length <= self.file_system.gap:  # no two ranges of it are worth two requests
+                whole = self.cache.get_or_load(("part", self.path, self.record.main), lambda: self._whole(meter))
+                found = [whole[offset : offset + count] for offset, count in wanted]
+            else:
+                found = self.file_system.read_ranges(self.path, wanted, self.record.length)
+                _add(meter, sum(map(len, found)))
         except FileNotFoundError as error:
             msg = (
                 f"the part {self.path} is gone: the metadata was replaced or dropped meanwhile, or deleted by hand; "
@@ -152,8 +151,19 @@ class SectionFile:
             raise self._damaged("it is shorter than it was")
         return found
 
+    def _whole(self, meter: Meter | None) -> tuple[bytes, int]:
+        """Read all of the part."""
+        whole = self.file_system.read(self.path, self.record.length)
+        _add(meter, len(whole))
+        return whole, len(whole)
+
     def _damaged(self, what: str) -> MetadataCorruptError:
         return MetadataCorruptError(
             f"the part {self.path} is damaged: {what}; drop the indexes and create them again (queries read everything "
             "until then)"
         )
+
+
+def _add(meter: Meter | None, count: int) -> None:
+    if meter is not None:
+        meter.bytes += count

@@ -1,15 +1,12 @@
-"""Writing a version: the new part, compaction when there are too many, the manifest, and cleaning up behind."""
+"""Writing a version: the new part, compaction when there are too many, and the manifest."""
 
 from __future__ import annotations
 
 import logging
 import tempfile
 import time
-import uuid
 from contextlib import suppress
 from dataclasses import replace as changed
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,13 +14,14 @@ import pyarrow as pa
 
 from skipstone.errors import CommitConflictError, KeyUnavailableError, MetadataStoreError
 from skipstone.stores.compaction import compact
+from skipstone.stores.drafts import GRACE, check_ids, counted, draft, next_sequence, part_name, retire
 from skipstone.stores.encryption import Keys, protected_ids
-from skipstone.stores.layout import MANIFESTS, PARTS, is_part_name, is_temporary_name, manifest_name, manifest_version
-from skipstone.stores.manifest import Manifest, RetiredPart
+from skipstone.stores.layout import MANIFESTS, PARTS
+from skipstone.stores.manifest import Manifest
 from skipstone.stores.manifest_folder import ManifestFolder
 from skipstone.stores.part_tables import part_table
 from skipstone.stores.part_writer import PartWriter
-from skipstone.stores.parts import Meter, PartFile
+from skipstone.stores.parts import PartFile
 from skipstone.stores.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:
@@ -35,14 +33,9 @@ if TYPE_CHECKING:
     from skipstone.stores.manifest import PartRecord
     from skipstone.stores.metadata_store import Change, IndexRecord
 
-__all__ = ["Committer", "clean"]
+__all__ = ["Committer"]
 
 _log = logging.getLogger(__name__)
-_GRACE = 3_600_000
-"""Milliseconds for which readers of older versions, and writers at work, keep their files."""
-_CLOCK_DOUBT = 23 * 3_600_000
-"""Milliseconds by which this computer's clock may be ahead of the file system's."""
-_MANIFESTS_KEPT = 10
 
 
 class Committer:
@@ -83,23 +76,30 @@ class Committer:
 
     def commit(self, previous: Manifest | None, change: Change, *, replace: bool) -> Manifest:
         """Make a change the version after ``previous``; with ``replace``, the next one whatever is there."""
+        started = time.time()
         versions = self._manifests.versions()
         newest = max(versions, default=0)
         if not replace:
             self._check_base(previous, versions)
         kept = () if previous is None else previous.parts
         table = part_table(change, keep_removed=bool(kept))
-        self._check_ids(previous, change)
+        check_ids(previous, change, self._folder)
         mine: list[str] = []
         try:
             self._make_folders()
             with tempfile.TemporaryDirectory(prefix="skipstone-") as scratch:
                 making = self._making(change.indexes, kept)
-                parts = kept if table is None else (*kept, self._put_table(table, making, _next(kept), scratch, mine))
-                manifest = self._draft(previous, change, newest + 1, parts)
+                parts = (
+                    kept
+                    if table is None
+                    else (*kept, self._put_table(table, making, next_sequence(kept), scratch, mine))
+                )
+                manifest = draft(previous, change, newest + 1, self._root, parts)
+                manifest = changed(manifest, indexes=tuple(map(self._sealed, change.indexes)))
+                manifest = counted(manifest, previous, self._reader)
                 if len(parts) > self._max_parts and manifest.object_count:
                     manifest = self._compacted(manifest, change.indexes, making, scratch, mine)
-            manifest = _retire(manifest, previous)
+            manifest = retire(manifest, previous)
             manifest = Manifest.decode(manifest.encode(), self._folder, manifest.version)
         except MetadataStoreError:
             self._delete(mine)
@@ -112,6 +112,7 @@ class Committer:
             )
             raise MetadataStoreError(msg) from error
         try:
+            self._check_time(started)
             self._manifests.commit(manifest)
         except CommitConflictError:  # on any other failure the manifest may yet appear, and needs its part
             self._delete(mine)
@@ -135,15 +136,11 @@ class Committer:
             )
             raise CommitConflictError(msg)
 
-    def _check_ids(self, previous: Manifest | None, change: Change) -> None:
-        """Refuse an index id that an older index had: its columns may still lie in the parts."""
-        if previous is None:
-            return
-        used = {index_id for part in previous.parts for index_id in part.indexes} - previous.index_ids
-        again = sorted(used.intersection(record.id for record in change.indexes))
-        if again:
-            msg = f"the index id {again[0]!r} was used before in {self._folder}: give the index a new id"
-            raise MetadataStoreError(msg)
+    def _check_time(self, started: float) -> None:
+        """Refuse to commit so late that the manifest of another writer under this number may be deleted again."""
+        if (time.time() - started) * 1000 > GRACE / 2:
+            msg = f"writing metadata to {self._folder} took too long; nothing of this call was kept: try again"
+            raise CommitConflictError(msg)
 
     def _make_folders(self) -> None:
         for name in (PARTS, MANIFESTS):
@@ -202,7 +199,7 @@ class Committer:
 
     def _put(self, write: Callable[[Path, str], PartRecord], scratch: str, mine: list[str]) -> PartRecord:
         """Write a part locally and bring it to its place; ``mine`` learns its name first."""
-        file = f"_{uuid.uuid4()}.part"
+        file = part_name()
         local = Path(scratch) / file
         try:
             record = write(local, file)
@@ -212,26 +209,6 @@ class Committer:
         mine.append(file)
         self._file_system.put(f"{self._parts_folder}/{file}", local)
         return record
-
-    def _draft(self, previous: Manifest | None, change: Change, number: int, parts: Sequence[PartRecord]) -> Manifest:
-        """Make the manifest, its object count taken from the merged parts."""
-        manifest = Manifest(
-            version=number,
-            root=self._root,
-            writer=f"skipstone {_product_version()}",
-            writer_id=uuid.uuid4().hex,
-            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            object_count=0,
-            indexes=tuple(map(self._sealed, change.indexes)),
-            parts=tuple(parts),
-            retired=() if previous is None else previous.retired,
-        )
-        if previous is not None and tuple(parts) == previous.parts:
-            return changed(manifest, object_count=previous.object_count)
-        if len(parts) == 1 and not parts[0].removed:
-            return changed(manifest, object_count=parts[0].rows)
-        count = self._reader(manifest).count_objects(Meter()) if parts else 0
-        return changed(manifest, object_count=count, parts=tuple(parts) if count else ())
 
     def _reader(self, manifest: Manifest) -> SnapshotReader:
         files = [
@@ -245,57 +222,3 @@ class Committer:
         for file in files:
             with suppress(OSError):
                 self._file_system.delete(f"{self._parts_folder}/{file}")
-
-
-def clean(file_system: FileSystem, folder: str, manifest: Manifest) -> int:
-    """Delete what the newest version does not need and nobody has used for an hour; says how many files went.
-
-    That is parts that no manifest names (a writer died) or that were compacted away, temporary files, and all but the
-    last manifests.  Ages are by the file system's own clock, the newest manifest being "now"; after a day without
-    commits this computer's clock is good enough.  Never fails: what cannot be deleted now is found again.
-    """
-    deleted = 0
-    try:
-        manifests = file_system.list_folder(f"{folder}/{MANIFESTS}")
-        parts = file_system.list_folder(f"{folder}/{PARTS}")
-        now = max((int(time.time() * 1000) - _CLOCK_DOUBT, *(entry.modified for entry in manifests)))
-        older = sorted(number for e in manifests if (number := manifest_version(e.name) or 0) <= manifest.version)
-        doomed = [f"{MANIFESTS}/{manifest_name(number)}" for number in older[:-_MANIFESTS_KEPT] if number]
-        needed = {part.file for part in manifest.parts} | {part.file for part in manifest.retired}
-        for kind, entries in ((MANIFESTS, manifests), (PARTS, parts)):
-            for entry in entries:
-                garbage = (kind == PARTS and is_part_name(entry.name)) or is_temporary_name(entry.name)
-                if garbage and entry.name not in needed and now - entry.modified > _GRACE:
-                    doomed.append(f"{kind}/{entry.name}")
-    except OSError as error:
-        _log.info("what is no longer needed in %s could not be listed: %s", folder, error)
-        return 0
-    for name in doomed:
-        try:
-            file_system.delete(f"{folder}/{name}")
-            deleted += 1
-        except OSError as error:
-            _log.info("%s/%s is no longer needed but could not be deleted: %s", folder, name, error)
-    return deleted
-
-
-def _retire(manifest: Manifest, previous: Manifest | None) -> Manifest:
-    """Note which parts the new version no longer needs, so that readers of the older ones keep them for a while."""
-    if previous is None:
-        return manifest
-    now = int(time.time() * 1000)
-    needed = {part.file for part in manifest.parts}
-    young = [part for part in manifest.retired if now - part.since < _GRACE]
-    left = [RetiredPart(part.file, now) for part in previous.parts if part.file not in needed]
-    return changed(manifest, retired=(*young, *left))
-
-
-def _next(parts: Sequence[PartRecord]) -> int:
-    return parts[-1].sequence + 1 if parts else 1
-
-
-def _product_version() -> str:
-    try:
-        return version("skipstone")
-    except PackageNotFoundError:  # run from a source tree
-        return "unknown"

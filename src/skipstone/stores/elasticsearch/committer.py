@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from skipstone.errors import CommitConflictError, MetadataStoreError
-from skipstone.stores.drafts import GRACE, check_ids, draft, next_sequence, part_name, retire
+from skipstone.stores.drafts import GRACE, check_ids, counted, draft, next_sequence, part_name, retire
 from skipstone.stores.elasticsearch.documents import Bulk, delete_matching
 from skipstone.stores.elasticsearch.part import SearchPart
 from skipstone.stores.elasticsearch.part_writer import NewPart
@@ -118,7 +118,7 @@ class Committer:
         if table is not None:
             parts = (*parts, self._put(table, change.indexes, next_sequence(parts), mine))
         number = 1 + max(0 if before is None else before.version, 0 if previous is None else previous.version)
-        manifest = self._counted(draft(previous, change, number, self._root, parts), previous)
+        manifest = counted(draft(previous, change, number, self._root, parts), previous, self._reader)
         if len(manifest.parts) > self._max_parts and manifest.object_count:
             whole = _compacted(self._reader(manifest), change.indexes)
             manifest = changed(manifest, parts=(self._put(whole, change.indexes, parts[-1].sequence, mine),))
@@ -131,16 +131,6 @@ class Committer:
         mine.append(part.file)
         with Bulk(self._client) as bulk:
             return part.write(bulk, self._indices, table, records)
-
-    def _counted(self, manifest: Manifest, previous: Manifest | None) -> Manifest:
-        """Fill in the number of objects, taken from the merged parts."""
-        parts = manifest.parts
-        if previous is not None and parts == previous.parts:
-            return changed(manifest, object_count=previous.object_count)
-        if len(parts) == 1 and not parts[0].removed:
-            return changed(manifest, object_count=parts[0].rows)
-        count = self._reader(manifest).count_objects(Meter()) if parts else 0
-        return changed(manifest, object_count=count, parts=parts if count else ())
 
     def _reader(self, manifest: Manifest) -> SnapshotReader:
         parts = [SearchPart(self._client, self._indices.chunks, part, self._cache) for part in manifest.parts]
