@@ -133,6 +133,9 @@ def _make_anew(
         fields = outcome.fields[b.id] if outcome is not None else {}
         renewed[b.index.name] = replace(renewed[b.index.name], fields=fields, refreshed=now)
     change = Change(tuple(renewed.values()), outcome.table if outcome is not None else None)
+    if {r.id for r in target.store.recoverable_indexes(target.root)} != {r.id for r in records}:
+        msg = f"the indexes of {target.root} were changed while its damaged metadata was made anew: try again"
+        raise CommitConflictError(msg)
     snapshot = target.store.commit(target.root, None, change, replace=True)
     listed = outcome.listed if outcome is not None else 0
     return _report(target, snapshot, list(renewed), outcome, 0, started, listed=listed, problems=work.left_out)

@@ -7,7 +7,10 @@ unless it is known not to be.
 
 from __future__ import annotations
 
+import hashlib
+import re
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from skipstone.expressions.names import parse_column
@@ -68,6 +71,12 @@ _PARTITION_SETTINGS = frozenset(
 PARTITION_VALUES = "partition values"
 BY_PATH = "from the path"
 BY_CATALOG = "from the catalog"
+# Options whose values must not be readable in metadata or messages, by what Spark redacts and some more.
+_SECRET = re.compile(
+    r"secret|passw|passphrase|token|credential|(access|api|account)[._]?key|private|key[._]?(list|file)|\bsas\b",
+    re.IGNORECASE,
+)
+_HIDDEN = "hidden:"
 _FORMATS = ("parquet", "orc", "json", "csv", "avro", "xml", "text")
 
 
@@ -81,9 +90,9 @@ class Relation:
 
     roots: tuple[str, ...]
     format: str
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)  # credentials may be among these
     settings: Mapping[str, str]
-    skipstone: Mapping[str, str]
+    skipstone: Mapping[str, str] = field(repr=False)
     schema_digest: str
     table: str | None = None
     table_location: str | None = None
@@ -116,7 +125,11 @@ class Relation:
             settings[PARTITION_VALUES] = BY_PATH if self.table is None else BY_CATALOG
         return ReadProfile(
             format=self.format,
-            options={k.lower(): v for k, v in self.options.items() if k.lower() not in _HARMLESS_OPTIONS},
+            options={
+                k.lower(): _hidden(k.lower(), v) if _SECRET.search(k) else v
+                for k, v in self.options.items()
+                if k.lower() not in _HARMLESS_OPTIONS and not _is_credential(k)
+            },
             settings=settings,
             schema="" if self.format in _BY_NAME else self.schema_digest,
         )
@@ -196,9 +209,25 @@ def changing_partitions(indexed: ReadProfile) -> str | None:
     return None
 
 
+def _is_credential(option: str) -> bool:
+    """Say whether an option only lets a file system's client in: that changes no value, and each user has another."""
+    return option.lower().startswith("fs.") and _SECRET.search(option) is not None
+
+
 def _said(value: str | None) -> str:
-    """Spell an option's value."""
+    """Spell an option's value; of a secret one only whether it is the same."""
+    if value is not None and value.startswith(_HIDDEN):
+        return "another secret"
     return "not set" if value is None else repr(value)
+
+
+@lru_cache(maxsize=1_000)
+def _hidden(name: str, value: str) -> str:
+    """Give what tells two secrets apart and neither of them: a hash that is slow to guess by."""
+    made = hashlib.scrypt(
+        value.encode("utf-8", "surrogatepass"), salt=f"skipstone {name}".encode(), n=1 << 14, r=8, p=1, dklen=16
+    )
+    return f"{_HIDDEN}{made.hex()}"
 
 
 def column_difference(indexed: Sequence[ColumnRecord], here: Mapping[str, ColumnRecord]) -> str | None:

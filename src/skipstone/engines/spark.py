@@ -84,8 +84,14 @@ class SparkPlanner:
         """Write a snapshot's object table to a local file for the bridge, which deletes it."""
         with self._lock:
             store, snapshot = self._snapshots[snapshot_id]
+        packed = packed_objects(store.objects(snapshot, PACKED_COLUMNS))
         with tempfile.NamedTemporaryFile(prefix="skipstone-", suffix=".objects", delete=False) as file:
-            file.write(packed_objects(store.objects(snapshot, PACKED_COLUMNS)))
+            try:
+                file.write(packed)
+                file.flush()
+            except OSError:  # a full disk, say: nobody else would delete it
+                Path(file.name).unlink(missing_ok=True)
+                raise
         return str(Path(file.name))
 
     def explained(self, key: int) -> Plan | None:

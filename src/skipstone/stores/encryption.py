@@ -56,7 +56,7 @@ class Keys:
         self._provider: KeyProvider | None = None
         self._factories: dict[str, Any] = {}
         self._refusals: dict[tuple[str, ...], tuple[float, str]] = {}
-        self._opened: dict[str, dict[str, Any]] = {}
+        self._opened: dict[tuple[str, str, int], dict[str, Any]] = {}
         self._lock = threading.Lock()
 
     def encryption(self, key: str) -> Any:
@@ -117,13 +117,14 @@ class Keys:
         """
         if record.key is None or not record.sealed:
             return record
-        content = self._opened.get(record.sealed)
+        known = (record.sealed, record.id, len(record.columns))  # a seal is checked against the record that it is in
+        content = self._opened.get(known)
         if content is None:
             content = self._open(record)
             with self._lock:
                 if len(self._opened) >= _MOST_OPENED:
                     self._opened.clear()
-                self._opened[record.sealed] = content
+                self._opened[known] = content
         columns = tuple(
             replace(column, reads_as=text) for column, text in zip(record.columns, content["reads_as"], strict=True)
         )
@@ -162,6 +163,9 @@ class Keys:
 
     def _factory(self, key: str) -> Any:
         """Give Parquet's factory of encryption properties for one key; it remembers the keys that it was given."""
+        if not key:
+            msg = "no key '': a key needs a name; leave key= out for plain metadata"
+            raise KeyUnavailableError(msg)
         with self._lock:
             known = self._factories.get(key)
             if known is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from skipstone.errors import CommitConflictError, MetadataCorruptError, MetadataStoreError
@@ -10,6 +11,8 @@ from skipstone.stores.layout import MANIFESTS, manifest_name, manifest_version
 from skipstone.stores.manifest import MAX_MANIFEST_BYTES, Manifest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from skipstone.stores.filesystem import FileEntry, FileSystem
 
 __all__ = ["ABSENCES", "Absences", "ManifestFolder"]
@@ -56,6 +59,14 @@ class ManifestFolder:
             msg = f"the manifest {path} cannot be read: {error}"
             raise MetadataStoreError(msg) from error
         return Manifest.decode(data, path, version)
+
+    def sound(self, versions: Mapping[int, FileEntry]) -> Iterator[Manifest]:
+        """Give the listed manifests that can be read, the newest first."""
+        for version, entry in sorted(versions.items(), reverse=True):
+            with suppress(MetadataCorruptError):
+                manifest = self.read(version, entry)
+                if manifest is not None:
+                    yield manifest
 
     def commit(self, manifest: Manifest) -> None:
         """Create a version's manifest, unless another writer did.

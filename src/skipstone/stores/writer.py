@@ -88,7 +88,7 @@ class Committer:
         try:
             self._make_folders()
             with tempfile.TemporaryDirectory(prefix="skipstone-") as scratch:
-                making = self._making(change.indexes, kept)
+                making = self._making(change.indexes, kept or self._last_parts(versions))
                 parts = (
                     kept
                     if table is None
@@ -113,6 +113,8 @@ class Committer:
             raise MetadataStoreError(msg) from error
         try:
             self._check_time(started)
+            if not replace:  # after a drop the number is free again, and what this version builds on is gone
+                self._check_base(previous, self._manifests.versions())
             self._manifests.commit(manifest)
         except CommitConflictError:  # on any other failure the manifest may yet appear, and needs its part
             self._delete(mine)
@@ -155,6 +157,10 @@ class Committer:
         return lambda path, schema: PartWriter(
             path, schema, keys=self._keys, protected=protected_ids(indexes), footer_key=footer_key
         )
+
+    def _last_parts(self, versions: Mapping[int, FileEntry]) -> tuple[PartRecord, ...]:
+        """Give the parts that the newest sound manifest with any has: damage must not end their protection."""
+        return next((m.parts for m in self._manifests.sound(versions) if m.parts), ())
 
     def _compacted(
         self, manifest: Manifest, indexes: Sequence[IndexRecord], making: MakePart, scratch: str, mine: list[str]

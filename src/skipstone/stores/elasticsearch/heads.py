@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Head", "Heads", "dataset_id"]
 
+_log = logging.getLogger(__name__)
 _COPY = "copy"
 
 
@@ -138,7 +140,10 @@ class Heads:
             found = self.look(dataset, write=True)
             if found is None or found.writer_id != manifest.writer_id:
                 raise CommitConflictError(conflict)
-        self._client.call("PUT", f"{self._index}/_doc/{dataset}.{_COPY}", content, write=True)
+        try:
+            self._client.call("PUT", f"{self._index}/_doc/{dataset}.{_COPY}", content, write=True)
+        except MetadataStoreError as error:  # the version is committed; the copy only helps to repair damage
+            _log.info("the copy of the head %s could not be written: %s", self.where(dataset), error)
 
     def copy(self, dataset: str) -> Manifest | None:
         """Give a copy of the newest manifest, for making damaged metadata again; ``None`` without a sound one."""

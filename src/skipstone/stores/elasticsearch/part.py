@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from skipstone.errors import MetadataCorruptError
+from skipstone.stores.arrow_types import parse_type
 from skipstone.stores.elasticsearch.directory import PIECE_BYTES, Directory, chunk_ids, directory_id
 from skipstone.stores.elasticsearch.documents import fetch
 
@@ -115,7 +116,11 @@ class SearchPart:
         if len(data) != chunk.length or hashlib.sha256(data).hexdigest() != chunk.sha256:
             raise self._damaged("a column is not what was written")
         try:
-            table = pa.ipc.open_stream(data).read_all()
+            stream = pa.ipc.open_stream(data)
+            for field in stream.schema:  # of other types not even casts are safe: pyarrow ends the process on some
+                if parse_type(str(field.type)) != field.type:
+                    raise ValueError(str(field.type)[:80])
+            table = stream.read_all()
             table.validate(full=True)
         except (ValueError, OSError, pa.ArrowException) as error:
             raise self._damaged(f"a column cannot be decoded ({error})") from error

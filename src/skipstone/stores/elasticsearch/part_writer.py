@@ -36,6 +36,10 @@ __all__ = ["NewPart"]
 
 _MOST_SLOTS = {"l": 1_000, "k": 1_000, "n": 60}
 """A part with more fields than this leaves the rest to Arrow: mappings are bounded."""
+_MOST_NESTED = 10_000
+"""Intervals and boxes in one document: servers refuse more."""
+_MOST_CHARACTERS = 8 << 20
+"""Of the values in one document: servers refuse requests of 100 MB, and a character may take 12 bytes in JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,7 @@ class NewPart:
         search: dict[tuple[str, str], Slot] = {}
         fields: dict[str, SearchField] = {}
         used = dict.fromkeys(_MOST_SLOTS, 0)
+        nested = characters = 0
         row_count = _whole(table, "row_count")
         for record in records:
             names = {name: field_column(record.id, name) for name in record.fields}
@@ -116,7 +121,11 @@ class NewPart:
                 continue
             stored = {name: _whole(table, column) for name, column in names.items()}
             for name, field in search_fields(record, stored, row_count).items():
+                boxes, size = _largest(field)
+                if nested + boxes > _MOST_NESTED or characters + size > _MOST_CHARACTERS:
+                    continue
                 if used[field.kind] < _MOST_SLOTS[field.kind]:
+                    nested, characters = nested + boxes, characters + size
                     slot = f"{field.kind}{used[field.kind]}"
                     used[field.kind] += 1
                     search[record.id, name] = Slot(slot, field.type)
@@ -139,6 +148,19 @@ class NewPart:
                 document[slot] = value
             taken += bulk.put(indices.objects, object_id(self.file, row), {**document, "known": known})
         return taken
+
+
+def _largest(field: SearchField) -> tuple[int, int]:
+    """Give how many nested documents and, about, how many characters a field has in its largest row."""
+    if not field.listed:
+        return 0, max((len(v) if isinstance(v, str) else 20 for v in field.rows if v is not None), default=0)
+    lists = [row for row in field.rows if row]
+    if field.kind == "n":
+        boxes = max(map(len, lists), default=0)
+        return boxes, 200 * boxes
+    if field.kind == "l":
+        return 0, 20 * max(map(len, lists), default=0)
+    return 0, max((sum(map(len, row)) + 4 * len(row) for row in lists), default=0)
 
 
 def _groups(table: pa.Table) -> tuple[int, ...]:
