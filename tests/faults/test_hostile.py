@@ -212,7 +212,7 @@ def test_the_last_versions(lake, tally, version):
 
 
 def test_many_manifests(lake, tally, long):
-    """They make a listing long, and the next commit deletes all but ten of them."""
+    """They make a listing long, and the next commit, once they are an hour old, deletes all but ten of them."""
     path = newest_manifest(lake)
     for version in range(4, 100_004 if long else 3_004):
         path.with_name(f"_{version:020d}.json").touch()
@@ -220,6 +220,8 @@ def test_many_manifests(lake, tally, long):
     folder = lake.metadata / "_manifests"
     for version in range(4, 504):
         (folder / f"_{version:020d}.json").touch()
+    for manifest in folder.iterdir():
+        os.utime(manifest, (1, 1))
     lake = lake.reopened()
     lake.refresh()
     assert len(list(folder.iterdir())) <= 10

@@ -270,7 +270,9 @@ def test_int96_with_conversion_reads_by_the_session_time_zone(spark, tmp_path, t
                 )
 
 
-@pytest.mark.parametrize("kind", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
+@pytest.mark.parametrize(
+    "kind", ["INT96", "TIMESTAMP_MICROS", pytest.param("TIMESTAMP_MILLIS", marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("mode", ["LEGACY", "CORRECTED"])
 def test_dates_before_1582_however_they_were_written(spark, tmp_path, kind, mode):
     settings = {
@@ -359,6 +361,7 @@ _CSV_OPTIONS = (
 )
 
 
+@pytest.mark.long
 def test_csv_read_with_other_options(spark, tmp_path):
     text(tmp_path / "d", ".csv", *_CSV)
     schema = "a INT, b STRING, c DATE"
@@ -409,6 +412,7 @@ _BAD_JSON = (
 )
 
 
+@pytest.mark.long
 def test_malformed_json_however_many_columns_a_query_reads(spark, tmp_path):
     text(tmp_path / "d", ".json", *_BAD_JSON)
 
@@ -464,6 +468,7 @@ _BAD_CSV = (
 )
 
 
+@pytest.mark.long
 def test_malformed_csv_however_many_columns_a_query_reads(spark, tmp_path):
     text(tmp_path / "d", ".csv", *_BAD_CSV)
 
@@ -637,7 +642,7 @@ def test_collated_table_indexed_and_queried(spark, tmp_path):
         spark.sql("DROP TABLE collated")
 
 
-@pytest.mark.parametrize("padding", ["true", "false"])
+@pytest.mark.parametrize("padding", ["true", pytest.param("false", marks=pytest.mark.long)])
 def test_char_and_varchar(spark, tmp_path, padding):
     with conf(spark, {"spark.sql.readSideCharPadding": padding}):
         spark.sql(f"CREATE TABLE padded (c CHAR(5), v VARCHAR(5), s STRING) USING parquet LOCATION '{tmp_path}/p'")
