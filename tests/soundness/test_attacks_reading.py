@@ -125,7 +125,13 @@ _WIDE = (
 )
 
 
-@pytest.mark.parametrize(("type_", "one", "other", "wider"), _WIDE, ids=[w[0] for w in _WIDE])
+@pytest.mark.parametrize(
+    ("type_", "one", "other", "wider"),
+    [
+        pytest.param(*w, id=w[0], marks=[pytest.mark.long] if w[0] in ("smallint", "bigint", "string") else [])
+        for w in _WIDE
+    ],
+)
 def test_files_of_a_narrower_type_than_they_are_read_with(spark, tmp_path, type_, one, other, wider):
     parquet(tmp_path / "d", {"a": one}, {"a": other})
     literals = {"string": "'b'", "date": "DATE'2020-01-02'"}.get(type_, "2")
