@@ -10,7 +10,7 @@ import pytest
 from skipstone.errors import KeyProviderError
 from skipstone.stores.encryption import Keys
 from skipstone.stores.parquet import ParquetStore
-from tests.stores.helpers import ROOT, commit
+from skipstone.testing.store_model import ROOT, commit
 from tests.stores.test_encryption import RA, RANGE, RT, TAG, rows
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "aws_kms_keys.py"

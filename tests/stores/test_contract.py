@@ -10,7 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
-from tests.stores.helpers import (
+
+from skipstone.errors import CommitConflictError, MetadataStoreError
+from skipstone.querying.clause import AndClause, OrClause
+from skipstone.stores.evaluation import DriverPartEvaluator
+from skipstone.stores.memory import InMemoryStore
+from skipstone.stores.metadata_store import Change
+from skipstone.stores.packed import PACKED_COLUMNS, etag_hash, packed_objects
+from skipstone.stores.parquet import ParquetStore
+from skipstone.testing.store_model import (
     ROOT,
     HasRows,
     HasTag,
@@ -26,14 +34,6 @@ from tests.stores.helpers import (
     record,
     rows_of,
 )
-
-from skipstone.errors import CommitConflictError, MetadataStoreError
-from skipstone.querying.clause import AndClause, OrClause
-from skipstone.stores.evaluation import DriverPartEvaluator
-from skipstone.stores.memory import InMemoryStore
-from skipstone.stores.metadata_store import Change
-from skipstone.stores.packed import PACKED_COLUMNS, etag_hash, packed_objects
-from skipstone.stores.parquet import ParquetStore
 from skipstone.testing.stores import CLAUSES, assert_store, histories
 
 A = StoredRangeIndex("a")

@@ -15,18 +15,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.stores.helpers import (
-    ROOT,
-    HasTag,
-    HasValue,
-    Model,
-    StoredRangeIndex,
-    StoredTagsIndex,
-    assert_same,
-    commit,
-    record,
-    rows_of,
-)
 from tests.stores.keys import EverythingProtected, key_bytes, key_file, kms_settings, store_with
 
 from skipstone.errors import KeyProviderError, KeyUnavailableError, MetadataStoreError, SettingError
@@ -39,6 +27,18 @@ from skipstone.stores.metadata_store import Change, ColumnRecord
 from skipstone.stores.parquet import ParquetStore
 from skipstone.stores.part_footer import CHUNK
 from skipstone.stores.part_writer import _extent
+from skipstone.testing.store_model import (
+    ROOT,
+    HasTag,
+    HasValue,
+    Model,
+    StoredRangeIndex,
+    StoredTagsIndex,
+    assert_same,
+    commit,
+    record,
+    rows_of,
+)
 from skipstone.testing.stores import assert_store
 
 A = StoredRangeIndex("a")

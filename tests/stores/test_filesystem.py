@@ -7,11 +7,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.stores.helpers import HasValue, Model, StoredRangeIndex, assert_same, commit, record, rows_of
 
 from skipstone.stores.filesystem import LocalFileSystem, file_system_for, scheme_of
 from skipstone.stores.hadoop import HadoopFileSystem
 from skipstone.stores.parquet import ParquetStore
+from skipstone.testing.store_model import HasValue, Model, StoredRangeIndex, assert_same, commit, record, rows_of
 
 A = StoredRangeIndex("a")
 RA = record(A, "a")

@@ -16,20 +16,6 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
-from tests.stores.helpers import (
-    ROOT,
-    HasTag,
-    HasValue,
-    Model,
-    Row,
-    StoredRangeIndex,
-    StoredTagsIndex,
-    added,
-    assert_same,
-    commit,
-    record,
-    rows_of,
-)
 from tests.stores.keys import key_file, store_with
 
 from skipstone.errors import (
@@ -45,6 +31,20 @@ from skipstone.stores.manifest import Manifest
 from skipstone.stores.manifest_folder import ABSENCES
 from skipstone.stores.metadata_store import Change, ColumnRecord, IndexRecord, ReadProfile
 from skipstone.stores.parquet import ParquetStore
+from skipstone.testing.store_model import (
+    ROOT,
+    HasTag,
+    HasValue,
+    Model,
+    Row,
+    StoredRangeIndex,
+    StoredTagsIndex,
+    added,
+    assert_same,
+    commit,
+    record,
+    rows_of,
+)
 
 A = StoredRangeIndex("a")
 T = StoredTagsIndex("t")
@@ -457,7 +457,7 @@ KILLED = """
 import os, signal, sys
 from skipstone.stores.filesystem import LocalFileSystem
 from skipstone.stores.parquet import ParquetStore
-from tests.stores.helpers import ROOT, StoredRangeIndex, commit, record, rows_of
+from skipstone.testing.store_model import ROOT, StoredRangeIndex, commit, record, rows_of
 base, step = sys.argv[1:]
 
 def killed(*arguments, **options):

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.stores.helpers import (
+
+from skipstone.errors import MetadataStoreError
+from skipstone.querying.clause import AndClause, OrClause
+from skipstone.stores.parquet import ParquetStore
+from skipstone.stores.spark_evaluation import SparkPartEvaluator
+from skipstone.testing.store_model import (
     HasTag,
     HasValue,
     StoredRangeIndex,
@@ -13,11 +18,6 @@ from tests.stores.helpers import (
     record,
     rows_of,
 )
-
-from skipstone.errors import MetadataStoreError
-from skipstone.querying.clause import AndClause, OrClause
-from skipstone.stores.parquet import ParquetStore
-from skipstone.stores.spark_evaluation import SparkPartEvaluator
 
 A, B, T = StoredRangeIndex("a"), StoredRangeIndex("b"), StoredTagsIndex("t")
 RA, RB, RT = record(A, "a"), record(B, "b"), record(T, "t")

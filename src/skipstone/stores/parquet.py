@@ -21,7 +21,6 @@ import pyarrow as pa
 from skipstone.errors import (
     CommitConflictError,
     KeyUnavailableError,
-    MetadataCorruptError,
     MetadataStoreError,
     SettingError,
 )
@@ -201,14 +200,8 @@ class ParquetStore(MetadataStore):
 
     def recoverable_indexes(self, root: str) -> tuple[IndexRecord, ...]:
         manifests = ManifestFolder(self._file_systems(self.folder(root)), self.folder(root))
-        for version, entry in sorted(manifests.versions().items(), reverse=True):
-            try:
-                manifest = manifests.read(version, entry)
-            except MetadataCorruptError:
-                continue
-            if manifest is not None:
-                return tuple(map(self._opened_record, manifest.indexes))
-        return ()
+        newest = next(manifests.sound(manifests.versions()), None)
+        return () if newest is None else tuple(map(self._opened_record, newest.indexes))
 
     def clean(self, root: str) -> int:
         folder = self.folder(root)

@@ -6,9 +6,9 @@ import inspect
 
 import pytest
 from tests.stores import test_contract
-from tests.stores.helpers import ROOT
 from tests.stores.search.support import make
 
+from skipstone.testing.store_model import ROOT
 from skipstone.testing.stores import assert_store
 
 

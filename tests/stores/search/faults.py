@@ -11,17 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from tests.servers.search_proxy import certificate, proxy
-from tests.stores.helpers import (
-    HasTag,
-    HasValue,
-    Row,
-    StoredRangeIndex,
-    StoredTagsIndex,
-    added,
-    commit,
-    record,
-    rows_of,
-)
 from tests.stores.search.support import make, on_elasticsearch, on_opensearch, send
 from tests.stores.search.translation import MinMaxIndex, _objects, clauses_of, describe, table_of
 
@@ -34,6 +23,17 @@ from skipstone.stores.elasticsearch.part_writer import NewPart
 from skipstone.stores.elasticsearch.settings import ServerSettings
 from skipstone.stores.elasticsearch.store import ElasticsearchStore
 from skipstone.stores.metadata_store import Change
+from skipstone.testing.store_model import (
+    HasTag,
+    HasValue,
+    Row,
+    StoredRangeIndex,
+    StoredTagsIndex,
+    added,
+    commit,
+    record,
+    rows_of,
+)
 
 DATASET = "file:/data/faults"
 SECRET = "s3cr3t-passphrase"

@@ -130,8 +130,10 @@ class ElasticsearchStore(MetadataStore):
         dataset = dataset_id(root)
         committer = self._committer(root)
         previous = None if base is None or replace else self._base(base)
-        manifest = committer.commit(previous, change, replace=replace)
-        _ABSENCES.forget(self._heads.where(dataset))
+        try:
+            manifest = committer.commit(previous, change, replace=replace)
+        finally:
+            _ABSENCES.forget(self._heads.where(dataset))  # after a conflict too: another writer made what was absent
         snapshot = self._remember(root, dataset, manifest)
         committer.clean(manifest)
         return snapshot
