@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from skipstone.errors import CommitConflictError, MetadataStoreError
 from skipstone.querying.clause import AndClause, OrClause
 from skipstone.stores.evaluation import DriverPartEvaluator
+from skipstone.stores.manifest_folder import Absences
 from skipstone.stores.memory import InMemoryStore
 from skipstone.stores.metadata_store import Change
 from skipstone.stores.packed import PACKED_COLUMNS, etag_hash, packed_objects
@@ -176,6 +177,17 @@ def test_a_commit_on_anything_but_the_latest_is_a_conflict(store, base):
         commit(store, None if base == "none" else first, None, [RA], rows_of(1, start=4))
     latest = store.latest(ROOT)
     assert latest is None if base == "dropped" else latest == second
+
+
+def test_who_lost_the_first_commit_sees_what_the_winner_made(store, monkeypatch):
+    """That there is no metadata may be remembered for a while; not after a conflict with what another process made."""
+    assert store.latest(ROOT) is None
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(Absences, "forget", lambda self, folder: None)  # a commit that this process does not hear of
+        made = commit(store, None, None, [RA], rows_of(1))
+    with pytest.raises(CommitConflictError):
+        commit(store, None, None, [RA], rows_of(2))
+    assert store.latest(ROOT) == made
 
 
 def test_replace_starts_over_whatever_is_there(store):

@@ -28,7 +28,6 @@ from skipstone.stores import cleaning, drafts
 from skipstone.stores.filesystem import LocalFileSystem
 from skipstone.stores.layout import dataset_folder
 from skipstone.stores.manifest import Manifest
-from skipstone.stores.manifest_folder import ABSENCES
 from skipstone.stores.metadata_store import Change, ColumnRecord, IndexRecord, ReadProfile
 from skipstone.stores.parquet import ParquetStore
 from skipstone.testing.store_model import (
@@ -432,25 +431,6 @@ def test_a_writer_that_was_slow_loses_to_those_that_were_not(base, slow, monkeyp
     assert len(committed) == 14
     assert len(manifests(base)) == (10 if slow == "an hour" else 15)
     assert ParquetStore(location=base).latest(ROOT) == committed[-1]
-
-
-def test_who_lost_the_first_commit_sees_what_the_winner_made(base):
-    """That there was no metadata is remembered for a while; not after another writer has made some."""
-    mine, other = ParquetStore(location=base), ParquetStore(location=base)
-    assert mine.latest(ROOT) is None
-    made = {}
-
-    class Overtaken(LocalFileSystem):
-        def create_if_absent(self, path, data):
-            if not made:
-                made["winner"] = commit(other, None, None, [RA], rows_of(1))
-                ABSENCES.remember(mine.folder(ROOT), time.monotonic(), ABSENCES.generation(mine.folder(ROOT)))
-            return super().create_if_absent(path, data)
-
-    mine._file_systems = lambda path: Overtaken()
-    with pytest.raises(CommitConflictError):
-        commit(mine, None, None, [RA], rows_of(2))
-    assert mine.latest(ROOT).id.endswith(made["winner"].id.rsplit("@")[-1])
 
 
 KILLED = """
