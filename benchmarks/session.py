@@ -13,14 +13,16 @@ import skipstone
 from benchmarks import data
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
 
 @contextmanager
-def session(*, driver_memory: str = "4g", metadata: str | None = None) -> Iterator[SparkSession]:
-    """Give a session on all cores, with Skipstone and otherwise Spark's defaults.
+def session(
+    *, driver_memory: str = "4g", metadata: str | None = None, settings: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """Give a session on all cores, with Skipstone and otherwise Spark's defaults; ``settings`` win over these.
 
     Metadata goes to a folder of its own, gone afterwards unless it is given: two runs at once, or the leavings of one
     that was killed, must not meet in the generated data, which is kept.
@@ -40,6 +42,8 @@ def session(*, driver_memory: str = "4g", metadata: str | None = None) -> Iterat
     )
     with tempfile.TemporaryDirectory(prefix="skipstone-metadata-", dir=data.folder()) as folder:
         builder = builder.config("spark.skipstone.location", f"file:{metadata or folder}")
+        for name, value in (settings or {}).items():
+            builder = builder.config(name, value)
         spark = skipstone.configure(builder).getOrCreate()
         spark.sparkContext.setLogLevel("ERROR")
         try:
