@@ -5,16 +5,19 @@ PYTHON ?= python3
 WORKERS ?= 3
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+SCALE ?= small
+STORAGE ?= local
+EXPERIMENTS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench wheel clean java
+.PHONY: help demo test check format bench experiments wheel clean java
 
 help: ## list the targets
 	@echo "usage: make TARGET [PYTHON=python3.11]"
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 14
 
 demo: java $(STAMP) ## index a small dataset, query it, show what was skipped
 	@$(BIN)/skipstone demo
@@ -34,6 +37,9 @@ format: $(STAMP) ## let ruff format and fix what it can
 
 bench: java $(STAMP) ## run the benchmarks; BENCH_ARGS go to them
 	@$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+experiments: java $(STAMP) ## repeat the paper's experiments; SCALE=medium|full STORAGE=s3 EXPERIMENTS="fig8_breakdown"
+	@$(BIN)/python -m benchmarks.experiments $(EXPERIMENTS) --scale $(SCALE) --storage $(STORAGE)
 
 wheel: java $(STAMP) ## build sdist and wheel into dist/, with the compiled bridge inside
 	@rm -rf dist

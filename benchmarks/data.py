@@ -1,18 +1,9 @@
-"""Generated inputs: seeded, written file by file, so that an interrupted run goes on where it stopped.
-
-They lie in ``$SKIPSTONE_BENCH_DATA`` or ``benchmarks/data`` and are kept from run to run.  File times are set well
-into the past: an object written within the clock's granularity of being indexed would not be trusted.
-"""
+"""Generated inputs of the benchmarks; the datasets of the experiments are in ``benchmarks.datasets``."""
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -20,55 +11,17 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-WRITTEN = 1_700_000_000  # the modification time of every object, in seconds
+from benchmarks.datasets.writing import WRITTEN, Generated, Write, folder, generate, parts
+
+__all__ = ["WRITTEN", "Generated", "folder"]
+
 YEAR_2024 = 1_704_067_200  # seconds
 DAY = 86_400
 
 
-def folder() -> Path:
-    """Give the folder of generated data."""
-    return Path(os.environ.get("SKIPSTONE_BENCH_DATA") or Path(__file__).parent / "data").resolve()
-
-
-@dataclass(frozen=True)
-class Generated:
-    """A dataset on disk."""
-
-    path: str
-    objects: int
-    rows: int
-    bytes: int
-
-    def __str__(self) -> str:
-        size = self.bytes / self.objects
-        of_rows = f", {self.rows / 1e6:,.1f} M rows" if self.rows else ""
-        return f"{self.objects:,} objects of {size / 1000:,.0f} KB{of_rows}"
-
-
-def _generate(name: str, count: int, suffix: str, rows: int, write: Callable[[int, Path], None]) -> Generated:
-    """Write what is missing of a dataset and sum it up; a note beside it says that it is complete."""
-    root = folder() / name
-    note = folder() / f"{name}.json"
-    if not note.exists():
-        root.mkdir(parents=True, exist_ok=True)
-        there = set(os.listdir(root))  # noqa: PTH208  (a million Path objects are slow)
-        missing = [i for i in range(count) if f"part-{i:07d}.{suffix}" not in there]
-        task = partial(_write_some, root, suffix, write)
-        chunks = [missing[i : i + 256] for i in range(0, len(missing), 256)]
-        with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-            list(pool.map(task, chunks))
-        size = sum(entry.stat().st_size for entry in os.scandir(root) if entry.is_file())
-        note.write_text(json.dumps({"objects": count, "rows": rows, "bytes": size}))
-    return Generated(str(root), **json.loads(note.read_text()))
-
-
-def _write_some(root: Path, suffix: str, write: Callable[[int, Path], None], numbers: list[int]) -> None:
-    """Write some objects, each complete or not at all."""
-    for number in numbers:
-        temporary = root / f"_{number:07d}"
-        write(number, temporary)
-        os.utime(temporary, (WRITTEN, WRITTEN))
-        temporary.rename(root / f"part-{number:07d}.{suffix}")
+def _generate(name: str, objects: int, suffix: str, rows: int, write: Write) -> Generated:
+    """Write objects that lie in one folder."""
+    return generate(name, objects, rows, parts(suffix), write)
 
 
 # Weather: 33 columns, a grid of cells in space and time; each object holds one cell in one span of time.

@@ -45,7 +45,6 @@ def run_all(names: Sequence[str], scale: str, folder: Path) -> dict[str, Any]:
         results = {"runs": {}}
     results = {"scale": scale, "machine": here, "runs": results["runs"]}
     folder.mkdir(parents=True, exist_ok=True)
-    LOGS.mkdir(parents=True, exist_ok=True)
     for name in names:
         print(f"{name} …", file=sys.stderr, flush=True)
         run = _run(name, scale)
@@ -65,24 +64,33 @@ def _hardware(description: dict[str, Any]) -> tuple[Any, ...]:
 
 def _run(name: str, scale: str) -> dict[str, Any]:
     """Run one benchmark in a child process."""
-    log = LOGS / f"{name}.log"
+    run = run_child(["benchmarks", name, "--scale", scale], LOGS / f"{name}.log")
+    return {**run, "rows": run.pop("answer", [])}
+
+
+def run_child(arguments: list[str], log: Path) -> dict[str, Any]:
+    """Run a module that writes its answer as JSON to the file that ``--child`` names.
+
+    Gives when it ran, its seconds, the load before it, and ``answer``, or ``failed`` with the end of its log.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
     load = machine.load()
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, log.open("w") as output:
-        answer = Path(folder) / "rows.json"
-        command = [sys.executable, "-m", "benchmarks", name, "--scale", scale, "--child", str(answer)]
+        file = Path(folder) / "answer.json"
+        command = [sys.executable, "-m", *arguments, "--child", str(file)]
         done = subprocess.run(command, stdout=output, stderr=output, cwd=HERE.parent, check=False)
-        rows = json.loads(answer.read_text()) if done.returncode == 0 and answer.exists() else None
+        answer = json.loads(file.read_text()) if done.returncode == 0 and file.exists() else None
     run: dict[str, Any] = {
         "when": datetime.now(UTC).isoformat(timespec="minutes"),
         "seconds": round(time.monotonic() - started, 1),
         "load_before": load,
     }
-    if rows is None:
+    if answer is None:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
         said = f"ended with {done.returncode}; the end of benchmarks/output/{log.name} says:\n{tail}"
-        return {**run, "failed": said, "rows": []}
-    return {**run, "rows": rows}
+        return {**run, "failed": said}
+    return {**run, "answer": answer}
 
 
 def run_one(name: str, scale: str, answer: Path) -> None:
@@ -97,12 +105,12 @@ def table(results: dict[str, Any]) -> str:
     for run in results["runs"].values():
         for row in run["rows"]:
             sign = "≥" if row["at_least"] else "≤"
-            target = "" if row["target"] is None else f"{sign} {_number(row['target'])} {row['unit']}"
-            spread = "" if row["low"] is None else f"{_number(row['low'])} to {_number(row['high'])}"
+            target = "" if row["target"] is None else f"{sign} {number(row['target'])} {row['unit']}"
+            spread = "" if row["low"] is None else f"{number(row['low'])} to {number(row['high'])}"
             met = {None: "", True: "yes", False: "NO"}[row["met"]]
             if results["scale"] == "small" and row["target"] is not None:
                 met = "(small)"
-            lines.append((row["what"], f"{_number(row['measured'])} {row['unit']}", spread, target, met))
+            lines.append((row["what"], f"{number(row['measured'])} {row['unit']}", spread, target, met))
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
     text.insert(1, "  ".join("-" * width for width in widths))
@@ -110,6 +118,6 @@ def table(results: dict[str, Any]) -> str:
     return "\n".join([*text, *failed])
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     """Spell a figure with three significant digits, large ones in full."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

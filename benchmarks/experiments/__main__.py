@@ -1,0 +1,75 @@
+"""``python -m benchmarks.experiments [names…] [--scale small|medium|full] [--storage local|s3]``: run and write up.
+
+Each experiment runs in a process of its own and keeps its record as soon as it is done; ``docs/experiments.md`` and the
+plots are made from the records that there are, of this run or of earlier ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from benchmarks import machine
+from benchmarks.conditions import Conditions
+from benchmarks.experiments import page
+from benchmarks.experiments.record import NAMES, RESULTS, SCALES, Record, result_file, save
+from benchmarks.runner import LOGS, run_child
+
+
+def main() -> int:
+    """Run the experiments that the command line names."""
+    arguments = _arguments()
+    conditions = Conditions(arguments.storage, latency=arguments.latency / 1_000, bandwidth=arguments.bandwidth * 1e6)
+    if arguments.child:
+        run = import_module(f"benchmarks.experiments.{arguments.names[0]}").run
+        arguments.child.write_text(json.dumps(run(SCALES[arguments.scale], conditions).described()))
+        return 0
+    failed = 0
+    if not arguments.page:
+        here = machine.describe_machine()
+        names = arguments.names or NAMES
+        failed = sum(not _run(name, arguments, here) for name in names)
+    print(page.write(arguments.results), file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.experiments", description="Repeat the paper's experiments and write them up."
+    )
+    parser.add_argument("names", nargs="*", metavar="name", help=f"which to run, by default all: {', '.join(NAMES)}")
+    parser.add_argument("--scale", choices=tuple(SCALES), default="small", help="how large the datasets are")
+    parser.add_argument("--storage", choices=("local", "s3"), default="local", help="where the data lies")
+    parser.add_argument("--latency", type=float, default=30, metavar="MS", help="first-byte latency of s3 (default 30)")
+    parser.add_argument("--bandwidth", type=float, default=50, metavar="MB/S", help="of one answer of s3 (default 50)")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the records")
+    parser.add_argument("--page", action="store_true", help="run nothing, only make page and plots from the records")
+    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    unknown = [name for name in arguments.names if name not in NAMES]
+    if unknown:
+        parser.error(f"no experiment is called {', '.join(unknown)}; there are {', '.join(NAMES)}")
+    return arguments
+
+
+def _run(name: str, arguments: argparse.Namespace, here: dict[str, Any]) -> bool:
+    """Run one experiment in a child process and keep its record; say how it went."""
+    print(f"{name} …", file=sys.stderr, flush=True)
+    options = {option: getattr(arguments, option) for option in ("scale", "storage", "latency", "bandwidth")}
+    command = ["benchmarks.experiments", name, *(f"--{option}={value}" for option, value in options.items())]
+    run = run_child(command, LOGS / f"{name}-{arguments.storage}-{arguments.scale}.log")
+    answer = run.pop("answer", None)
+    print(f"{name}: {run.get('failed', 'done')}, {run['seconds']:.0f} s", file=sys.stderr)
+    if answer is None:
+        return False
+    record = Record.of({**answer, "run": {**options, **run, "machine": here}})
+    save(record, result_file(name, arguments.storage, arguments.scale, arguments.results))
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""``docs/experiments.md`` and its plots, made from the records: the paper's figure beside what was measured here."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from benchmarks.experiments import plots
+from benchmarks.experiments.record import NAMES, RESULTS, SCALES, Finding, Record, load, result_file
+from benchmarks.runner import number
+
+DOCS = Path(__file__).parent.parent.parent / "docs"
+STORAGES = ("local", "s3")
+INTRODUCTION = """# Experiments
+
+The experiments of the paper (section V and its appendix), repeated on [generated data of the same shape](datasets.md).
+`make experiments` runs them at the small scale in minutes; `SCALE=medium` or `full`, `STORAGE=s3` and
+`EXPERIMENTS="fig8_breakdown"` choose more, or less. Each experiment is one module of `benchmarks/experiments` and
+leaves a record in `benchmarks/experiments/results`; this page and its plots are made from the records.
+
+The paper ran Spark 2.3.2 on three machines of 32 cores each against IBM's object storage. Seconds are not comparable
+across such a distance; ratios and shares are what to compare. Every figure below stands under its condition. A target
+that was missed says so.
+"""
+
+
+def write(results: Path = RESULTS, docs: Path = DOCS) -> str:
+    """Write the page and the plots; say where they are."""
+    records = {name: _records(name, results) for name in NAMES}
+    for name, found in records.items():
+        if found:
+            plots.save(_module(name).plot(found[0]), docs / "experiments" / f"{name}.svg")
+    page = docs / "experiments.md"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(render(records), encoding="utf-8")
+    measured = sum(bool(found) for found in records.values())
+    return f"docs/experiments.md shows {measured} of {len(NAMES)} experiments"
+
+
+def render(records: dict[str, list[Record]]) -> str:
+    """Lay out the page."""
+    sections = [INTRODUCTION, _overview(records)]
+    sections += [_section(name, found) for name, found in records.items()]
+    return "\n".join(sections)
+
+
+def _module(name: str) -> Any:
+    """Give the module of an experiment."""
+    return import_module(f"benchmarks.experiments.{name}")
+
+
+def _records(name: str, results: Path) -> list[Record]:
+    """Give the records of an experiment, one for each storage: the largest scale that was measured."""
+    largest = (
+        next(filter(None, (load(result_file(name, storage, scale, results)) for scale in reversed(SCALES))), None)
+        for storage in STORAGES
+    )
+    return [record for record in largest if record is not None]
+
+
+def _overview(records: dict[str, list[Record]]) -> str:
+    """List the experiments: what of the paper, at which scale each was measured, how many targets are met."""
+    lines = ["| experiment | in the paper | measured | targets met |", "|---|---|---|---|"]
+    for name, found in records.items():
+        module = _module(name)
+        measured = ", ".join(f"{r.run['storage']} {r.run['scale']}" for r in found) or "not measured"
+        decided = [finding.met for r in found for finding in r.findings if finding.met is not None]
+        met = f"{sum(decided)} of {len(decided)}" if decided else "none set" if found else ""
+        lines.append(f"| [{module.TITLE}](#{_anchor(module.TITLE)}) | {module.FIGURE} | {measured} | {met} |")
+    return "\n".join([*lines, ""])
+
+
+def _anchor(title: str) -> str:
+    """Give the anchor that a heading gets."""
+    kept = "".join(letter for letter in title.lower() if letter.isalnum() or letter in " -_")
+    return kept.replace(" ", "-")
+
+
+def _section(name: str, found: list[Record]) -> str:
+    """Write up one experiment."""
+    module = _module(name)
+    lines = [f"## {module.TITLE}", "", f"**The paper ({module.FIGURE}).** {module.PAPER}", ""]
+    if not found:
+        return "\n".join([*lines, "Not measured.", ""])
+    lines += [f"![{module.TITLE}](experiments/{name}.svg)", ""]
+    for record in found:
+        lines += [f"**Measured ({record.run['storage']}, {record.run['scale']}).** {_condition(record)}", ""]
+        lines += ["| what | measured | spread | the paper | target |", "|---|---|---|---|---|"]
+        lines += [_line(finding) for finding in record.findings]
+        lines += ["", *(f"- {f.what}: {f.note}" for f in record.findings if f.note)]
+        lines += [""] if any(f.note for f in record.findings) else []
+    return "\n".join(lines)
+
+
+def _condition(record: Record) -> str:
+    """Say what the figures hold for."""
+    run: dict[str, Any] = record.run
+    machine = run["machine"]
+    return (
+        f"{record.condition.rstrip('.')}. {machine['cores']} cores, {machine['memory_gb']:.0f} GB, "
+        f"Spark {machine['pyspark']}; load {run['load_before']} at the start, {run['seconds']:.0f} s in all, "
+        f"{run['when'][:10]}, commit {machine['commit']}."
+    )
+
+
+def _line(finding: Finding) -> str:
+    """Write one finding as a row of the table."""
+    spread = "" if finding.low is None else f"{number(finding.low)} to {number(finding.high or 0)}"
+    target = ""
+    if finding.target is not None:
+        met = "met" if finding.met else "**missed**"
+        target = f"{'≥' if finding.at_least else '≤'} {number(finding.target)} {finding.unit}: {met}"
+    return f"| {finding.what} | {number(finding.measured)} {finding.unit} | {spread} | {finding.paper} | {target} |"
