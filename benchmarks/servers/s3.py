@@ -28,6 +28,7 @@ __all__ = ["Request", "S3Store", "gateway", "object_store", "proxy", "running"]
 
 MODULE = "github.com/versity/versitygw/cmd/versitygw@latest"
 ACCESS, SECRET = "skipstone", "of-no-secret"  # the server lives as long as the experiment, on the loopback interface
+ETAG = "generated"  # of every object that was not written through the server; S3A insists on one
 _STARTS_WITHIN = 30
 
 
@@ -100,7 +101,7 @@ def gateway(buckets: Mapping[str, str], folder: Path) -> Iterator[int]:
     port = _free_port()
     command = [
         *(str(_binary()), "--port", f"127.0.0.1:{port}", "--keep-alive", "--quiet"),
-        *("posix", "--bucketlinks", "--sidecar", str(_made(folder / "sidecar")), str(root)),
+        *("posix", "--bucketlinks", "--sidecar", str(_made(folder / "sidecar")), "--default-etag", ETAG, str(root)),
     ]
     environment = {**os.environ, "ROOT_ACCESS_KEY": ACCESS, "ROOT_SECRET_KEY": SECRET}
     with running(command, folder / "gateway.log", environment=environment) as process:
