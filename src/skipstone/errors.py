@@ -19,8 +19,10 @@ __all__ = [
     "SessionNotConfiguredError",
     "SettingError",
     "SkipstoneError",
+    "SoundnessError",
     "UnsupportedSparkError",
     "UnsupportedTypeError",
+    "WorkloadError",
 ]
 
 
@@ -68,6 +70,10 @@ class IndexingError(SkipstoneError):
     """Collecting metadata failed; nothing was committed."""
 
 
+class SoundnessError(SkipstoneError):
+    """Skipping has lost rows: an object that holds a matching row was not read. This must never happen."""
+
+
 class PluginError(SkipstoneError):
     """A plug-in could not be loaded, or its names clash."""
 
@@ -90,6 +96,10 @@ class KeyProviderError(SkipstoneError):
 
 class MetadataTooNewError(MetadataStoreError):
     """The metadata was written by a later version of Skipstone."""
+
+
+class WorkloadError(SkipstoneError):
+    """A workload of queries holds something that is not SQL, does not fit the dataset, or is no query."""
 
 
 class CommitConflictError(MetadataStoreError):
