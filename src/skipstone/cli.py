@@ -19,6 +19,7 @@ import typer
 
 import skipstone
 from skipstone.cli_indexes import parse_index, shorthand
+from skipstone.cli_report import add_report
 from skipstone.cli_support import (
     Output,
     Reading,
@@ -254,6 +255,9 @@ def drop(
         print_json({"root": dataset.root, "dropped": dropped, "all": not dropped})
     else:
         typer.echo(f"{dataset.root}: dropped {', '.join(dropped) or 'all metadata'}")
+
+
+add_report(app)
 
 
 def _without_path(reading: Reading, path: str | None, argument: str | None) -> tuple[str | None, str | None]:

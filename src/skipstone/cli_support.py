@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import copy
 import dataclasses
 import inspect
 import json
@@ -15,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
@@ -244,8 +245,13 @@ class Reading:
         return Dataset.for_path(spark, str(path), format=self.format, schema=self.schema, **options)
 
 
-def dataset_command(app: typer.Typer) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of a function whose first parameter is a ``Reading``: its fields become options of the command."""
+def dataset_command(
+    app: typer.Typer, taken: tuple[str, ...] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of a function whose first parameter is a ``Reading``: its fields become options of the command.
+
+    ``taken`` are short options that the command uses itself: a shared option of that letter has its long name alone.
+    """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         def command(**arguments: Any) -> None:
@@ -256,7 +262,9 @@ def dataset_command(app: typer.Typer) -> Callable[[Callable[..., None]], Callabl
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
         hints = get_type_hints(Reading, include_extras=True)
         shared = [
-            inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name])
+            inspect.Parameter(
+                f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=_without(hints[f.name], taken)
+            )
             for f in dataclasses.fields(Reading)
         ]
         parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own] + shared
@@ -267,3 +275,13 @@ def dataset_command(app: typer.Typer) -> Callable[[Callable[..., None]], Callabl
         return function
 
     return decorate
+
+
+def _without(hint: Any, taken: tuple[str, ...]) -> Any:
+    """Give the annotation of an option without some of its spellings."""
+    kind, option = get_args(hint)
+    if not set(option.param_decls) & set(taken):
+        return hint
+    changed = copy.copy(option)
+    changed.param_decls = tuple(spelling for spelling in option.param_decls if spelling not in taken)
+    return Annotated[kind, changed]

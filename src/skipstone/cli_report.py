@@ -1,0 +1,85 @@
+"""``skipstone report``: one page on a dataset, its indexes and what they do for a workload."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from skipstone.cli_support import Output, Reading, console, dataset_command, print_json
+from skipstone.errors import WorkloadError
+
+if TYPE_CHECKING:
+    from skipstone.reporting.report import Report
+    from skipstone.reporting.report_workload import Statement
+
+__all__ = ["add_report"]
+
+PathArgument = Annotated[str | None, typer.Argument(metavar="PATH", help="Folder of the dataset; none with --table.")]
+
+
+def add_report(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    dataset_command(app, taken=("-o",))(report)
+
+
+def report(
+    reading: Reading,
+    path: PathArgument = None,
+    workload: Annotated[
+        Path | None,
+        typer.Option(
+            "--workload",
+            "-w",
+            metavar="FILE",
+            help="Queries of the view dataset, or predicates, each ended by ;",
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")] = None,
+    plan_only: Annotated[bool, typer.Option("--plan-only", help="Do not read the data: no indicators.")] = False,  # noqa: FBT002
+) -> None:
+    """Write a page on a dataset: its indexes, what they skip for each query of a workload, and what limits them."""
+    if out is None and reading.output is Output.TEXT:
+        msg = "name the page to write with -o report.html, or ask for its data with --output json"
+        raise WorkloadError(msg)
+    statements = _statements(workload)
+    from skipstone.reporting.report import make_report
+
+    stderr = console(stderr=True)
+    say = (lambda text: stderr.print(text, style="dim", highlight=False)) if stderr.is_terminal else lambda _: None
+    made = make_report(reading.dataset(path), statements, measure=not plan_only, say=say)
+    if out is not None:
+        made.write(out)
+    if reading.output is Output.JSON:
+        print_json(made.as_dict())
+    else:
+        typer.echo(_summary(made, out))
+
+
+def _statements(workload: Path | None) -> list[Statement]:
+    """Read the workload's file."""
+    from skipstone.reporting.report_workload import read_workload
+
+    if workload is None:
+        return []
+    try:
+        return read_workload(workload.read_text(encoding="utf-8"))
+    except OSError as error:
+        msg = f"the workload {workload} cannot be read: {error.strerror or error}"
+        raise WorkloadError(msg) from error
+    except UnicodeDecodeError as error:
+        msg = f"the workload {workload} is not UTF-8 text: {error.reason} at byte {error.start}"
+        raise WorkloadError(msg) from error
+
+
+def _summary(made: Report, out: Path | None) -> str:
+    """Say what was written."""
+    data = made.as_dict()
+    work = data["workload"]
+    objects = work["objects"]
+    return (
+        f"{out}: {len(data['indexes'])} indexes, {work['queries']} queries; "
+        f"skipped {objects['skipped']:,} of {objects['total']:,} objects, "
+        f"{work['bytes_skipped']:,} of {work['bytes_total']:,} bytes"
+    )

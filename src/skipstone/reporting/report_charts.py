@@ -1,0 +1,151 @@
+"""The report's charts: inline SVG whose bars and axes are as wide as the page and whose text keeps its size.
+
+Positions are percentages of the width, so that a chart fits a telephone and a sheet of paper without a script.  Colours
+are the page's CSS variables.  Every figure that a chart shows stands in it as text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from skipstone.reporting.report_format import visible
+
+__all__ = ["MOST_ROWS", "SHAPES", "Bar", "Dot", "Row", "bar_chart", "dot_chart"]
+
+MOST_ROWS = 60
+_MOST_LABEL = 44
+_BAR_ROW, _DOT_ROW, _AXIS = 40, 58, 22
+_LEFT, _RIGHT = 2.0, 98.0
+SHAPES = {
+    "sigma": "M-5-5H5V5H-5Z",
+    "lambda": "M0-6.5 6 5H-6Z",
+    "mu": "M0-7 7 0 0 7-7 0Z",
+    **dict.fromkeys(("skipped", "kept", "partly", "meta"), "M-6-4H6V4H-6Z"),
+    "psi": "M-5.5 0A5.5 5.5 0 1 1 5.5 0A5.5 5.5 0 1 1-5.5 0Z",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One piece of a row's bar; pieces of another lane lie in a thinner bar of their own, below one another."""
+
+    share: float
+    kind: str
+    lane: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """One mark on a row's axis; ``kind`` is its shape and colour."""
+
+    value: float
+    kind: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a chart: what it is of, the figures as text (markup), and what is drawn."""
+
+    label: str
+    figures: Markup
+    marks: tuple[Bar | Dot, ...]
+
+
+def bar_chart(name: str, title: str, description: str, rows: Sequence[Row]) -> Markup:
+    """Draw a bar a row, or one for each lane; the pieces of a bar follow one another."""
+    drawn: list[Markup] = []
+    for number, row in enumerate(rows[:MOST_ROWS]):
+        top = number * _BAR_ROW
+        drawn += [
+            _label(row.label, top, 60),
+            Markup('<text class="figure" x="100%" y="{}" text-anchor="end">{}</text>').format(top + 13, row.figures),
+            Markup('<rect class="track" x="0" y="{}" width="100%" height="11"/>').format(top + 20),
+        ]
+        ends: dict[int | None, float] = {}
+        for bar in row.marks:
+            if isinstance(bar, Bar) and bar.share > 0:
+                start = ends.get(bar.lane, 0.0)
+                width = min(bar.share, 1 - start)
+                ends[bar.lane] = start + width
+                height = 11 if bar.lane is None else 5
+                drawn.append(
+                    Markup('<rect class="{}" x="{}%" y="{}" width="{}%" height="{}"/>').format(
+                        bar.kind, _percent(start), top + 20 + 6 * (bar.lane or 0), _percent(width), height
+                    )
+                )
+    return _figure(name, title, description, drawn, len(rows[:MOST_ROWS]) * _BAR_ROW)
+
+
+def dot_chart(name: str, title: str, description: str, rows: Sequence[Row]) -> Markup:
+    """Draw dots on a logarithmic axis from the least power of ten that is needed up to one."""
+    shown = rows[:MOST_ROWS]
+    least = min((d.value for row in shown for d in row.marks if isinstance(d, Dot)), default=0.1)
+    decades = max(1, math.ceil(-math.log10(least) - 1e-9))
+    height = _AXIS + len(shown) * _DOT_ROW
+    drawn = [Markup("").join(_axis(decades, height))]
+    for number, row in enumerate(shown):
+        top = _AXIS + number * _DOT_ROW
+        line = top + 44
+        drawn += [
+            _label(row.label, top, 100),
+            Markup('<text class="figure" x="0" y="{}">{}</text>').format(top + 30, row.figures),
+            Markup('<line class="axis" x1="{}%" x2="{}%" y1="{}" y2="{}"/>').format(_LEFT, _RIGHT, line, line),
+        ]
+        drawn += [
+            Markup('<svg x="{}%" y="{}" class="mark"><path class="{}" d="{}"><title>{}</title></path></svg>').format(
+                _round(_place(dot.value, decades)), line, dot.kind, SHAPES[dot.kind], dot.said
+            )
+            for dot in row.marks
+            if isinstance(dot, Dot)
+        ]
+    return _figure(name, title, description, drawn, height)
+
+
+def _axis(decades: int, height: int) -> Iterable[Markup]:
+    """Draw the powers of ten."""
+    step = math.ceil(decades / 6)
+    for power in range(0, decades + 1, step):
+        place = _round(_place(10.0**-power, decades))
+        anchor = "end" if power == 0 else "start" if power == decades else "middle"
+        label = f"{10.0**-power:.{power}f}" if power < 4 else f"10⁻{str(power).translate(_SUPERSCRIPT)}"
+        yield Markup('<line class="grid" x1="{0}%" x2="{0}%" y1="18" y2="{1}"/>').format(place, height)
+        yield Markup('<text class="tick" x="{}%" y="12" text-anchor="{}">{}</text>').format(place, anchor, label)
+
+
+_SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def _place(value: float, decades: int) -> float:
+    """Give where a value lies on the axis, in percent of the width."""
+    share = 1 + math.log10(value) / decades
+    return _LEFT + (_RIGHT - _LEFT) * min(max(share, 0.0), 1.0)
+
+
+def _label(text: str, top: int, width: int) -> Markup:
+    """Write what a row is of; what does not fit into its part of the width is not seen, nor in the way of figures."""
+    seen = " ".join(visible(text).split())
+    seen = seen if len(seen) <= _MOST_LABEL else f"{seen[: _MOST_LABEL - 1]}…"
+    return Markup('<svg x="0" y="{}" width="{}%" height="19"><text class="label" x="0" y="13">{}</text></svg>').format(
+        top, width, seen
+    )
+
+
+def _figure(name: str, title: str, description: str, drawn: Iterable[Markup], height: int) -> Markup:
+    """Put a chart together, with what people who do not see it are told."""
+    return Markup(
+        '<svg class="chart" role="img" aria-labelledby="{0}-title {0}-desc" width="100%" height="{1}">'
+        '<title id="{0}-title">{2}</title><desc id="{0}-desc">{3}</desc>{4}</svg>'
+    ).format(name, height, title, description, Markup("").join(drawn))
+
+
+def _percent(share: float) -> str:
+    return _round(100 * share)
+
+
+def _round(percent: float) -> str:
+    return f"{percent:.3f}".rstrip("0").rstrip(".")
