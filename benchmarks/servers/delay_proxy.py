@@ -177,7 +177,8 @@ class DelayProxy:
             while int(answer.first[1]) < 200:
                 answer = await _head(server[0])
             status = int(answer.first[1])
-            await asyncio.sleep(max(0.0, arrived + self._latency - time.monotonic()))
+            while (left := arrived + self._latency - time.monotonic()) > 0:  # a timer may be a little early
+                await asyncio.sleep(left)
             first = time.monotonic() - arrived
             pace = _Pace(self._bandwidth, arrived + first)
             client[1].write(answer.raw)
