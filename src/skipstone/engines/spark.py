@@ -32,6 +32,7 @@ from skipstone.stores.elasticsearch.store import ElasticsearchStore
 from skipstone.stores.memory import InMemoryStore
 from skipstone.stores.packed import PACKED_COLUMNS, packed_objects
 from skipstone.stores.parquet import ParquetStore
+from skipstone.stores.timing import reading_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,6 +69,12 @@ class SparkPlanner:
         with self._lock:
             pieces = self._parts.pop(key, [])
         request = deep_json.loads("".join([*pieces, text]))
+        with reading_time() as reading:
+            plan = self._planned(key, request)
+        return _response(key, plan, reading.seconds)
+
+    def _planned(self, key: int, request: dict[str, Any]) -> Plan:
+        """Plan one scan, and remember the plan; what Skipstone refuses on purpose is said."""
         relation = Relation.of(request["relation"])
         try:
             registry.load_plugins(_names(relation.skipstone.get("plugins", "")))
@@ -76,9 +83,9 @@ class SparkPlanner:
             functions = FunctionIdentities(relation.skipstone, lambda raw: function_command(self._spark, raw))
             plan = plan_scan(relation, None if condition is None else read_expression(condition), store, functions)
         except SkipstoneError as error:
-            return _response(key, Plan(not_used=(str(error),)))
+            return Plan(not_used=(str(error),))
         self._remember(key, plan, store)
-        return _response(key, plan)
+        return plan
 
     def objects(self, snapshot_id: str) -> str:
         """Write a snapshot's object table to a local file for the bridge, which deletes it."""
@@ -118,7 +125,7 @@ class SparkPlanner:
         implements = ["org.apache.spark.sql.skipstone.Planner"]  # noqa: RUF012  (Py4J reads a plain list)
 
 
-def _response(key: int, plan: Plan) -> bytes:
+def _response(key: int, plan: Plan, read_seconds: float) -> bytes:
     """Pack the answer: a JSON header with its length before it, then a bitmap per snapshot that was evaluated."""
     snapshots: list[dict[str, Any]] = []
     bitmaps: list[bytes] = []
@@ -136,6 +143,7 @@ def _response(key: int, plan: Plan) -> bytes:
             "used": plan.used,
             "not_used": plan.not_used,
             "metadata_bytes_read": plan.metadata_bytes_read,
+            "metadata_read_seconds": read_seconds,
             "refuse": plan.refusal,
             "indexed": plan.indexed,
             "plan": key,

@@ -19,6 +19,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from skipstone.stores.timing import timed_read
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -93,9 +95,11 @@ class LocalFileSystem(FileSystem):
     def atomic_commits(self, path: str) -> bool:  # noqa: ARG002  (the same everywhere)
         return True
 
+    @timed_read
     def read(self, path: str, length: int) -> bytes:
         return self.read_ranges(path, [(0, length)], length)[0]
 
+    @timed_read
     def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]], length: int) -> list[bytes]:  # noqa: ARG002
         descriptor = _open_regular(self._local(path))
         try:
@@ -103,6 +107,7 @@ class LocalFileSystem(FileSystem):
         finally:
             os.close(descriptor)
 
+    @timed_read
     def list_folder(self, folder: str) -> list[FileEntry]:
         found = []
         place = self._local(folder)
@@ -119,6 +124,7 @@ class LocalFileSystem(FileSystem):
                     found.append(FileEntry(entry.name, status.st_size, status.st_mtime_ns // 1_000_000, tag))
         return found
 
+    @timed_read
     def exists(self, path: str) -> bool:
         return self._local(path).exists()
 

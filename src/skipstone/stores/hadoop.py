@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from skipstone.stores.filesystem import FileEntry, FileSystem, scheme_of
+from skipstone.stores.timing import timed_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,9 +62,11 @@ class HadoopFileSystem(FileSystem):
     def atomic_commits(self, path: str) -> bool:
         return scheme_of(path) in self.renaming or self._has_conditional_create(path)
 
+    @timed_read
     def read(self, path: str, length: int) -> bytes:
         return self.read_ranges(path, [(0, length)], length)[0]
 
+    @timed_read
     def read_ranges(self, path: str, ranges: Sequence[tuple[int, int]], length: int) -> list[bytes]:
         if not ranges:
             return []
@@ -74,12 +77,14 @@ class HadoopFileSystem(FileSystem):
             with local.open("rb") as file:
                 return [file.read(int(count)) for count in found]
 
+    @timed_read
     def list_folder(self, folder: str) -> list[FileEntry]:
         with _translated(folder), _scratch_file() as local:
             self._bridge.listFolder(self._spark._jsparkSession, folder, str(local))
             with local.open(encoding="utf-8") as lines:
                 return [FileEntry(f["n"], f["l"], f["m"], f["e"]) for f in map(json.loads, lines)]
 
+    @timed_read
     def exists(self, path: str) -> bool:
         with _translated(path):
             place = self._path(path)

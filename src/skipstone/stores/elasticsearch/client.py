@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skipstone.errors import MetadataStoreError, SettingError
+from skipstone.stores.timing import timed_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -63,6 +64,7 @@ class Client:
         self._silent: tuple[float, str] = (0.0, "")
         self._pool = _pool(settings)
 
+    @timed_read
     def call(
         self,
         method: str,
