@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from benchmarks.datasets import writing
 from benchmarks.datasets.columns import dictionary, fillers, identifier
 from benchmarks.datasets.user_agents import DATABASE_CLIENTS, clients, robots
-from benchmarks.datasets.writing import Generated, generate
+from benchmarks.datasets.writing import Generated
 
 RECIPE = 1  # part of the folder's name: another recipe is another dataset
 COLUMNS = 62
@@ -28,6 +29,7 @@ GENERATED_SHARE = 0.03  # of the slices hold accounts with generated names
 GENERATED_FROM = 0.77  # where these lie in the order of names: they begin with "u-"
 FIRST_DAY = np.datetime64("2024-01-01")
 SESSION = 24  # requests of one account that follow each other
+OTHER_APPLICATIONS = 0.2  # of an account's databases belong to another application than most of them
 SPAN = 3  # slices of a large account
 SYSTEM = (("_replicator/scheduled/transient-jobs", 0.33), ("_users/sessions/password-resets", 0.10))
 HYBRID_THRESHOLD = 10_000
@@ -96,11 +98,11 @@ class Shape:
         return f"day={self.day(number)}/part-{number % self.slices:05d}.parquet"
 
 
-def logs(objects: int) -> Generated:
+def generate(objects: int) -> Generated:
     """Give the dataset; the paper's has 4,000 objects."""
     shape = Shape(objects)
     name = f"database-logs-r{RECIPE}-{objects}"
-    return generate(name, objects, objects * shape.rows, shape.name, partial(write, shape))
+    return writing.generate(name, objects, objects * shape.rows, shape.name, partial(write, shape))
 
 
 # A slice of the accounts ------------------------------------------------------------------------------------------
@@ -120,10 +122,10 @@ class Slice:
     active: tuple[int, int]  # accounts and databases of one day
 
     def names(self, databases: np.ndarray, accounts: np.ndarray) -> list[str]:
-        """Spell the names of some databases: account, application, collection."""
+        """Spell the names of some databases: application, account, collection."""
         parts = (self.application, self.noun, self.qualifier, self.serial)
         return [
-            f"{self.accounts[a]}/{APPLICATIONS[p]}/{NOUNS[n]}-{QUALIFIERS[q]}-{s:03d}"
+            f"{APPLICATIONS[p]}/{self.accounts[a]}/{NOUNS[n]}-{QUALIFIERS[q]}-{s:03d}"
             for a, p, n, q, s in zip(accounts.tolist(), *(part[databases].tolist() for part in parts), strict=True)
         ]
 
@@ -136,8 +138,9 @@ def kind_of(shape: Shape, number: int) -> str:
     return "large" if _large_account(shape, number) is not None else "named"
 
 
-def make_slice(shape: Shape, number: int, kind: str) -> Slice:
+def make_slice(shape: Shape, number: int) -> Slice:
     """Make a slice's accounts and databases, the same ones for every day."""
+    kind = kind_of(shape, number)
     large = _large_account(shape, number) if kind == "large" else None
     rng = np.random.default_rng([11, RECIPE, number if large is None else large])
     spread = float(np.exp(rng.normal(-0.32, 0.8))) if kind == "named" else 1.0  # of mean one
@@ -148,11 +151,14 @@ def make_slice(shape: Shape, number: int, kind: str) -> Slice:
     count = rng.geometric(1 / max(1.01, mean), known) if kind != "large" else np.array([3 * databases // 2])
     total = int(count.sum())
     serial = np.minimum(rng.zipf(1.6, total), 999)
+    application = np.repeat(rng.integers(0, len(APPLICATIONS), known), count)  # an account has one, and seldom others
+    others = rng.random(total) < OTHER_APPLICATIONS
+    application[others] = rng.integers(0, len(APPLICATIONS), int(others.sum()))
     return Slice(
         _account_names(shape, number if large is None else large, kind, known, rng),
         np.cumsum(count) - count,
         count,
-        rng.integers(0, len(APPLICATIONS), total),
+        application,
         rng.integers(0, len(NOUNS), total),
         rng.integers(0, len(QUALIFIERS), total),
         serial,
@@ -216,7 +222,7 @@ def _key_columns(shape: Shape, number: int, rng: np.random.Generator) -> dict[st
     rows = shape.rows
     start = np.datetime64(shape.day(number), "us").astype(np.int64)
     times = start + np.sort(rng.integers(0, 86_400_000_000, rows))
-    (accounts, agents), database, names = _requests(shape, number % shape.slices, rng)
+    (accounts, agents), database, names = _requests(make_slice(shape, number % shape.slices), rows, rng)
     databases = pa.array(names)
     return {
         "ts": pa.array(times, pa.timestamp("us", tz="UTC")),
@@ -229,11 +235,9 @@ def _key_columns(shape: Shape, number: int, rng: np.random.Generator) -> dict[st
 
 
 def _requests(
-    shape: Shape, number: int, rng: np.random.Generator
+    part: Slice, rows: int, rng: np.random.Generator
 ) -> tuple[tuple[pa.Array, pa.Array], np.ndarray, list[str]]:
     """Draw requests: accounts and user agents by session, databases by request, every active database at least once."""
-    rows = shape.rows
-    part = make_slice(shape, number, kind_of(shape, number))
     accounts = _some(rng, len(part.accounts), part.active[0], 0.8)
     databases, owner = _active_databases(rng, part, accounts)
     first = np.searchsorted(owner, np.arange(len(accounts)))
@@ -322,7 +326,7 @@ def tall(objects: int, kind: str) -> Generated:
     """
     shape = Shape(4_000, share=1)
     name = f"database-logs-tall-{kind}-r{RECIPE}-{objects}"
-    return generate(name, objects, objects * shape.rows, _tall_name, partial(_write_tall, shape, kind, objects))
+    return writing.generate(name, objects, objects * shape.rows, _tall_name, partial(_write_tall, shape, kind, objects))
 
 
 def _tall_name(number: int) -> str:
@@ -335,7 +339,7 @@ def _write_tall(shape: Shape, kind: str, objects: int, number: int, path: Path) 
     first, generated = _generated_slices(shape)
     slices = range(first, first + generated) if kind == "generated" else range(first)
     number_of_slice = slices[number * len(slices) // objects]
-    (accounts, agents), database, names = _requests(shape, number_of_slice, rng)
+    (accounts, agents), database, names = _requests(make_slice(shape, number_of_slice), shape.rows, rng)
     columns = {
         "account_name": accounts,
         "db_name": dictionary(database, pa.array(names)),
@@ -343,3 +347,27 @@ def _write_tall(shape: Shape, kind: str, objects: int, number: int, path: Path) 
         "http_status": _statuses(rng, shape.rows),
     }
     pq.write_table(pa.table(columns), path, compression="snappy", version="2.6", store_schema=False)
+
+
+# Objects with the paper's distinct values, and few more rows than these ----------------------------------------------
+
+
+def flat(objects: int) -> Generated:
+    """Give db_name alone, with as many distinct values in each object as the paper's: for reading metadata only."""
+    shape = Shape(objects, share=1)
+    rows = [_flat_rows(make_slice(shape, number)) for number in range(shape.slices)]
+    total = sum(rows[number % shape.slices] for number in range(objects))
+    name = f"database-logs-flat-r{RECIPE}-{objects}"
+    return writing.generate(name, objects, total, shape.name, partial(_write_flat, shape))
+
+
+def _flat_rows(part: Slice) -> int:
+    return 5 * part.active[1] // 4 + 64
+
+
+def _write_flat(shape: Shape, number: int, path: Path) -> None:
+    rng = np.random.default_rng([14, RECIPE, number])
+    part = make_slice(shape, number % shape.slices)
+    _, database, names = _requests(part, _flat_rows(part), rng)
+    column = dictionary(database, pa.array(names))
+    pq.write_table(pa.table({"db_name": column}), path, compression="snappy", version="2.6", store_schema=False)

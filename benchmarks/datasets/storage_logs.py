@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from benchmarks.datasets import writing
 from benchmarks.datasets.columns import dictionary, fillers, identifier
 from benchmarks.datasets.user_agents import STORAGE_CLIENTS, browsers, clients, robots
-from benchmarks.datasets.writing import Generated, generate
+from benchmarks.datasets.writing import Generated
 
 RECIPE = 1  # part of the folder's name: another recipe is another dataset
 COLUMNS = 99
@@ -52,11 +53,11 @@ class Shape:
         return f"hour={hour}/part-{number % self.per_hour:05d}.parquet"
 
 
-def logs(objects: int) -> Generated:
+def generate(objects: int) -> Generated:
     """Give the dataset; the paper's has 46,000 objects."""
     shape = Shape(objects)
     name = f"storage-logs-r{RECIPE}-{objects}"
-    return generate(name, objects, objects * ROWS, shape.name, partial(write, shape))
+    return writing.generate(name, objects, objects * ROWS, shape.name, partial(write, shape))
 
 
 def write(shape: Shape, number: int, path: Path) -> None:

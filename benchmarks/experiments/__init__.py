@@ -1,1 +1,1 @@
-"""The paper's experiments, a module each: ``make experiments`` runs them, ``docs/experiments.md`` shows the findings."""
+"""The paper's experiments, a module each: ``make experiments`` runs them, ``docs/experiments.md`` has the findings."""

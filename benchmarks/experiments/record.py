@@ -25,14 +25,16 @@ NAMES = tuple(name for name in ORDER if (HERE / f"{name}.py").exists())
 
 @dataclass(frozen=True)
 class Scale:
-    """How large the datasets of a run are, in objects, and how often each query is timed."""
+    """How large the datasets of a run are, in objects, and how often each query and each build is timed."""
 
     name: str
     weather: int
     database_logs: int
     storage_logs: int
     tall: int
+    flat: int
     repeats: int = 5
+    builds: int = 5
 
     def __str__(self) -> str:
         return self.name
@@ -41,9 +43,9 @@ class Scale:
 SCALES = {
     scale.name: scale
     for scale in (
-        Scale("small", weather=512, database_logs=64, storage_logs=96, tall=4),
-        Scale("medium", weather=8_192, database_logs=1_000, storage_logs=4_600, tall=25),
-        Scale("full", weather=8_192, database_logs=4_000, storage_logs=46_000, tall=100),
+        Scale("small", weather=512, database_logs=64, storage_logs=96, tall=3, flat=128, builds=1),
+        Scale("medium", weather=8_192, database_logs=1_000, storage_logs=4_600, tall=24, flat=4_000, builds=3),
+        Scale("full", weather=8_192, database_logs=4_000, storage_logs=46_000, tall=64, flat=4_000, builds=3),
     )
 }
 
