@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from skipstone.dataset import Dataset
     from skipstone.maintenance import Target
     from skipstone.reporting.stats import ScanStats
+    from skipstone.stores.metadata_store import MetadataStore
 
 __all__ = ["Report", "make_report"]
 
@@ -115,7 +116,7 @@ def make_report(
     measured: list[Indicators] = []
     for statement, df in planned:
         say(f"query {statement.number} of {len(planned)} …")
-        query, indicators = _query(dataset, statement, df, measure=measure)
+        query, indicators = _query(dataset, target.store, statement, df, measure=measure)
         found.append(query)
         measured += [indicators] if indicators is not None else []
     _add_contributions(indexes, found)
@@ -214,12 +215,12 @@ def _share(part: int, whole: int) -> float | None:
 
 
 def _query(
-    dataset: Dataset, statement: Statement, df: DataFrame, *, measure: bool
+    dataset: Dataset, store: MetadataStore, statement: Statement, df: DataFrame, *, measure: bool
 ) -> tuple[dict[str, Any], Indicators | None]:
     """Plan one query, see what each index does for it, and measure it."""
     explanation = dataset.explain(df)
     scans = explanation.scans
-    shares = contributions(df, dataset.root, dataset._target().store, scans) if scans else []
+    shares = contributions(df, dataset.root, store, scans) if scans else []
     indicators, missing = _measured(dataset, df) if measure and scans else (None, None)
     if not scans:
         missing = explanation.text
@@ -227,7 +228,7 @@ def _query(
         missing = "not measured: nothing was to be read"
     return {
         "number": statement.number,
-        "title": statement.title or f"Query {statement.number}",
+        "title": statement.title or statement.first_line or f"Query {statement.number}",
         "sql": statement.text or None,
         "objects": {name: sum(getattr(scan.objects, name) for scan in scans) for name in _COUNTS},
         "bytes_total": sum(scan.bytes_total for scan in scans),

@@ -17,6 +17,7 @@ from skipstone.reporting.report_format import visible
 __all__ = ["MOST_ROWS", "SHAPES", "Bar", "Dot", "Row", "bar_chart", "dot_chart"]
 
 MOST_ROWS = 60
+_ROWS_A_PART = 12
 _MOST_LABEL = 44
 _BAR_ROW, _DOT_ROW, _AXIS = 40, 58, 22
 _LEFT, _RIGHT = 2.0, 98.0
@@ -59,51 +60,65 @@ class Row:
 def bar_chart(name: str, title: str, description: str, rows: Sequence[Row]) -> Markup:
     """Draw a bar a row, or one for each lane; the pieces of a bar follow one another."""
     drawn: list[Markup] = []
-    for number, row in enumerate(rows[:MOST_ROWS]):
-        top = number * _BAR_ROW
-        drawn += [
-            _label(row.label, top, 60),
-            Markup('<text class="figure" x="100%" y="{}" text-anchor="end">{}</text>').format(top + 13, row.figures),
-            Markup('<rect class="track" x="0" y="{}" width="100%" height="11"/>').format(top + 20),
-        ]
-        ends: dict[int | None, float] = {}
-        for bar in row.marks:
-            if isinstance(bar, Bar) and bar.share > 0:
-                start = ends.get(bar.lane, 0.0)
-                width = min(bar.share, 1 - start)
-                ends[bar.lane] = start + width
-                height = 11 if bar.lane is None else 5
-                drawn.append(
-                    Markup('<rect class="{}" x="{}%" y="{}" width="{}%" height="{}"/>').format(
-                        bar.kind, _percent(start), top + 20 + 6 * (bar.lane or 0), _percent(width), height
-                    )
-                )
-    return _figure(name, title, description, drawn, len(rows[:MOST_ROWS]) * _BAR_ROW)
+    for part, shown in _parts(rows):
+        pieces = [piece for number, row in enumerate(shown) for piece in _bars(row, number * _BAR_ROW)]
+        drawn.append(_figure(f"{name}-{part}", title, description, pieces, len(shown) * _BAR_ROW))
+    return Markup("").join(drawn)
+
+
+def _bars(row: Row, top: int) -> Iterable[Markup]:
+    """Draw one row of bars."""
+    yield _label(row.label, top, 54)
+    yield Markup('<text class="figure" x="100%" y="{}" text-anchor="end">{}</text>').format(top + 13, row.figures)
+    yield Markup('<rect class="track" x="0" y="{}" width="100%" height="11"/>').format(top + 20)
+    ends: dict[int | None, float] = {}
+    for bar in row.marks:
+        if isinstance(bar, Bar) and bar.share > 0:
+            start = ends.get(bar.lane, 0.0)
+            width = min(bar.share, 1 - start)
+            ends[bar.lane] = start + width
+            yield Markup('<rect class="{}" x="{}%" y="{}" width="{}%" height="{}"/>').format(
+                bar.kind,
+                _round(100 * start),
+                top + 20 + 6 * (bar.lane or 0),
+                _round(100 * width),
+                11 if bar.lane is None else 5,
+            )
 
 
 def dot_chart(name: str, title: str, description: str, rows: Sequence[Row]) -> Markup:
     """Draw dots on a logarithmic axis from the least power of ten that is needed up to one."""
-    shown = rows[:MOST_ROWS]
-    least = min((d.value for row in shown for d in row.marks if isinstance(d, Dot)), default=0.1)
+    least = min((dot.value for row in rows[:MOST_ROWS] for dot in row.marks if isinstance(dot, Dot)), default=0.1)
     decades = max(1, math.ceil(-math.log10(least) - 1e-9))
-    height = _AXIS + len(shown) * _DOT_ROW
-    drawn = [Markup("").join(_axis(decades, height))]
-    for number, row in enumerate(shown):
-        top = _AXIS + number * _DOT_ROW
-        line = top + 44
-        drawn += [
-            _label(row.label, top, 100),
-            Markup('<text class="figure" x="0" y="{}">{}</text>').format(top + 30, row.figures),
-            Markup('<line class="axis" x1="{}%" x2="{}%" y1="{}" y2="{}"/>').format(_LEFT, _RIGHT, line, line),
-        ]
-        drawn += [
-            Markup('<svg x="{}%" y="{}" class="mark"><path class="{}" d="{}"><title>{}</title></path></svg>').format(
-                _round(_place(dot.value, decades)), line, dot.kind, SHAPES[dot.kind], dot.said
-            )
-            for dot in row.marks
-            if isinstance(dot, Dot)
-        ]
-    return _figure(name, title, description, drawn, height)
+    drawn: list[Markup] = []
+    for part, shown in _parts(rows):
+        height = _AXIS + len(shown) * _DOT_ROW
+        pieces = list(_axis(decades, height))
+        for number, row in enumerate(shown):
+            pieces += _dots(row, _AXIS + number * _DOT_ROW, decades)
+        drawn.append(_figure(f"{name}-{part}", title, description, pieces, height))
+    return Markup("").join(drawn)
+
+
+def _dots(row: Row, top: int, decades: int) -> Iterable[Markup]:
+    """Draw one row of dots."""
+    line = top + 44
+    yield _label(row.label, top, 100)
+    yield Markup('<text class="figure" x="0" y="{}">{}</text>').format(top + 30, row.figures)
+    yield Markup('<line class="axis" x1="{0}%" x2="{1}%" y1="{2}" y2="{2}"/>').format(_LEFT, _RIGHT, line)
+    for dot in row.marks:
+        if isinstance(dot, Dot):
+            place = _round(_place(dot.value, decades))
+            yield Markup(
+                '<svg x="{}%" y="{}" class="mark"><path class="{}" d="{}"><title>{}</title></path></svg>'
+            ).format(place, line, dot.kind, SHAPES[dot.kind], dot.said)
+
+
+def _parts(rows: Sequence[Row]) -> Iterable[tuple[int, Sequence[Row]]]:
+    """Divide rows into drawings that fit a sheet of paper, which cannot be divided."""
+    shown = rows[:MOST_ROWS]
+    for start in range(0, len(shown), _ROWS_A_PART):
+        yield start // _ROWS_A_PART + 1, shown[start : start + _ROWS_A_PART]
 
 
 def _axis(decades: int, height: int) -> Iterable[Markup]:
@@ -141,10 +156,6 @@ def _figure(name: str, title: str, description: str, drawn: Iterable[Markup], he
         '<svg class="chart" role="img" aria-labelledby="{0}-title {0}-desc" width="100%" height="{1}">'
         '<title id="{0}-title">{2}</title><desc id="{0}-desc">{3}</desc>{4}</svg>'
     ).format(name, height, title, description, Markup("").join(drawn))
-
-
-def _percent(share: float) -> str:
-    return _round(100 * share)
 
 
 def _round(percent: float) -> str:

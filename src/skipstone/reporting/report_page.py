@@ -6,6 +6,7 @@ Nothing is run or fetched by the page.  Every figure in it names the place in th
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -38,6 +39,7 @@ def page(data: dict[str, Any]) -> str:
             embedded=embedded(data),
             number=shown.number,
             text=shown.text,
+            moment=shown.moment,
             charts=_charts(data, shown),
             factors=_FACTORS,
             factor_names=_FACTOR_NAMES,
@@ -104,6 +106,15 @@ class _Shown:
     def text(self, *place: str | int) -> Markup:
         """Show a text, whatever is in it, apart from the direction of what stands around it."""
         return Markup('<bdi data-of="{}">{}</bdi>').format(_pointer(place), visible(self.value(*place)))
+
+    def moment(self, *place: str | int) -> Markup:
+        """Show a point in time."""
+        value = str(self.value(*place))
+        try:
+            shown = datetime.fromisoformat(value).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        except ValueError:
+            return self.text(*place)
+        return Markup('<time data-of="{}" datetime="{}">{}</time>').format(_pointer(place), value, shown)
 
 
 def _pointer(place: tuple[str | int, ...]) -> str:
@@ -185,7 +196,7 @@ def _factors_row(number: int, query: dict[str, Any], shown: _Shown) -> Row:
 
 def _index_row(number: int, index: dict[str, Any], total: int, shown: _Shown) -> Row:
     """Draw what one index did for the workload."""
-    figures = Markup("{} alone, {} only by it").format(
+    figures = Markup("{} alone, {} only").format(
         shown.number("count", "indexes", number, "alone", element="tspan"),
         shown.number("count", "indexes", number, "only", element="tspan"),
     )

@@ -45,11 +45,16 @@ class Statement:
     title: str | None = None
 
     @property
-    def named(self) -> str:
-        """What an error calls it: its number and its first line of SQL."""
+    def first_line(self) -> str:
+        """Its first line of SQL, cut when it is long."""
         rest = self.text[_code_start(self.text) :].strip()
         line = (rest.splitlines() or [""])[0].strip()
-        return f"statement {self.number} ({line if len(line) <= _MOST_SHOWN else line[:_MOST_SHOWN] + '…'})"
+        return line if len(line) <= _MOST_SHOWN else f"{line[:_MOST_SHOWN]}…"
+
+    @property
+    def named(self) -> str:
+        """What an error calls it: its number and its first line."""
+        return f"statement {self.number} ({self.first_line})"
 
 
 def read_workload(text: str) -> list[Statement]:
