@@ -74,10 +74,18 @@ def contributions(
     with _planned_again(df, root, store) as plan_with:
         for name in names:
             for alone in (True, False):
-                seen = plan_with(lambda index, name=name, alone=alone: (index == name) is alone)
+                seen = plan_with(_alone(name) if alone else _without(name))
                 same = [scan.condition for scan in seen] == [scan.condition for scan in scans]
                 skipped[name, alone] = [scan.objects.skipped for scan in seen] if same else None
     return [_of_scan(number, scan, skipped) for number, scan in enumerate(scans)]
+
+
+def _alone(name: str) -> Callable[[str], bool]:
+    return lambda index: index == name
+
+
+def _without(name: str) -> Callable[[str], bool]:
+    return lambda index: index != name
 
 
 def _of_scan(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skipstone.errors import WorkloadError
+from skipstone.reporting.report_format import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,7 +34,9 @@ _PIECE = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _BRACKET = re.compile(r"/\*|\*/")
-_NAME = re.compile(r"--\s*name\s*:\s*(.*\S)\s*", re.IGNORECASE)
+_NAME = re.compile(
+    r"^[ \t]*--[ \t]*name[ \t]*:[ \t]*([^\r\n]*[^\s])[ \t]*(?:\r?\n|\r|\Z)", re.IGNORECASE | re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class Statement:
     @property
     def named(self) -> str:
         """What an error calls it: its number and its first line."""
-        return f"statement {self.number} ({self.first_line})"
+        return f"statement {self.number} ({visible(self.first_line)})"
 
 
 def read_workload(text: str) -> list[Statement]:
@@ -94,15 +97,9 @@ def _add(found: list[Statement], text: str) -> None:
     code = _code_start(text)
     if not text[code:].strip():
         return
-    title = None
-    kept: list[str] = []
-    for line in text[:code].splitlines():
-        name = _NAME.fullmatch(line.strip())
-        if name is None:
-            kept.append(line)
-        else:
-            title = name[1]
-    found.append(Statement(len(found) + 1, "\n".join([*kept, text[code:]]).strip(), title))
+    names = _NAME.findall(text[:code])
+    kept = _NAME.sub("", text[:code]) + text[code:]
+    found.append(Statement(len(found) + 1, kept.strip(), names[-1] if names else None))
 
 
 def _code_start(text: str) -> int:
