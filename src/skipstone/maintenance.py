@@ -98,6 +98,7 @@ def _record(target: Target, bound: BoundIndex) -> IndexRecord:
         created=now,
         refreshed=now,
         functions=_functions(target, bound),
+        lookups=dict(bound.index.metadata_type.lookups),
     )
 
 

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 
 from skipstone.errors import CommitConflictError, MetadataStoreError
 from skipstone.querying.clause import AndClause, OrClause
+from skipstone.stores import buckets
 from skipstone.stores.evaluation import DriverPartEvaluator
 from skipstone.stores.manifest_folder import Absences
 from skipstone.stores.memory import InMemoryStore
@@ -41,7 +42,7 @@ A = StoredRangeIndex("a")
 B = StoredRangeIndex("b")
 T = StoredTagsIndex("t")
 RA, RB, RT = record(A, "a"), record(B, "b"), record(T, "t")
-STORES = ("parquet", "parquet, compacting always", "parquet, no memory", "memory")
+STORES = ("parquet", "parquet, in buckets", "parquet, compacting always", "parquet, no memory", "memory")
 
 
 def make_store(kind: str, folder, **options):
@@ -52,7 +53,10 @@ def make_store(kind: str, folder, **options):
 
 
 @pytest.fixture(params=STORES)
-def store(request, tmp_path):
+def store(request, tmp_path, monkeypatch):
+    if request.param == "parquet, in buckets":
+        monkeypatch.setattr(buckets, "SMALLEST", 0)
+        monkeypatch.setattr(buckets, "_BUCKET_BYTES", 8)
     return make_store(request.param, tmp_path)
 
 

@@ -105,6 +105,7 @@ def test_the_manifest_keeps_every_field_of_a_record(store, base, tmp_path):
         created="c",
         refreshed="r",
         functions={"getAgentName": "version 1"},
+        lookups={"low": "set"},
     )
     for part in (full, full.columns[0], full.profile):
         for item in fields(part):

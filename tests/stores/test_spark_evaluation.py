@@ -7,6 +7,7 @@ import pytest
 
 from skipstone.errors import MetadataStoreError
 from skipstone.querying.clause import AndClause, OrClause
+from skipstone.stores import buckets
 from skipstone.stores.parquet import ParquetStore
 from skipstone.stores.spark_evaluation import SparkPartEvaluator
 from skipstone.testing.store_model import (
@@ -58,6 +59,24 @@ def test_one_part_gives_the_same_answers(stores):
         assert not expected.kept.all()
         assert found.kept[7]
     assert executors.evaluate(snapshot, CLAUSES[4]).kept.all()
+
+
+def test_parts_in_other_buckets_give_the_same_answers(stores, monkeypatch):
+    """Two parts that keep their tags in different numbers of buckets, and one that keeps them whole."""
+    root, driver, executors = stores
+    snapshot = None
+    for start, smallest, bucket in ((0, 0, 8), (40, 0, 64), (60, 1 << 20, 8)):
+        monkeypatch.setattr(buckets, "SMALLEST", smallest)
+        monkeypatch.setattr(buckets, "_BUCKET_BYTES", bucket)
+        snapshot = commit(driver, snapshot, None, [RA, RT], tagged(40 if start == 0 else 20, start=start), root=root)
+    cuts = [part.buckets("t:tags") for part in driver._reader(snapshot).parts]
+    assert len(set(cuts)) == 3
+    assert cuts[2] is None
+    for clause in (*CLAUSES[1:4], HasTag(T, "nowhere")):
+        expected, found = driver.evaluate(snapshot, clause), executors.evaluate(snapshot, clause)
+        assert found.by_spark
+        assert found.kept.tolist() == expected.kept.tolist()
+        assert not expected.kept.all()
 
 
 def test_several_parts_keep_what_no_single_part_can_prove(stores):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -29,9 +30,10 @@ from skipstone.indexing.index import Index
 from skipstone.indexing.metadata_type import MetadataType
 from skipstone.querying.clause import Clause
 from skipstone.querying.filter import Filter
+from skipstone.querying.lookup import FILTER, HasFilters, Lookup, PartFilters
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import numpy.typing as npt
 
@@ -40,12 +42,15 @@ if TYPE_CHECKING:
     from skipstone.indexes.hybrid import HybridIndex
     from skipstone.indexing.objects import DataObject
     from skipstone.querying.clause import Metadata
+    from skipstone.querying.lookup import Filters
 
 __all__ = ["BloomFilterClause", "BloomFilterFilter", "BloomFilterIndex", "BloomFilterMetadata"]
 
 MAX_PROBES = 8_000_000
 """Literals times objects that one clause looks up (some tenths of a second); objects beyond that are kept."""
 
+_MOST_SLICES, _LEAST_SLICE = 256, 16
+"""A filter's length is a multiple of the largest power of two up to 256 that leaves slices of 16 bytes."""
 _WORD = 0xFFFFFFFFFFFFFFFF
 _MULTIPLIER, _INCREMENT = 6364136223846793005, 1442695040888963407  # Knuth's, for words of 64 bits
 
@@ -60,13 +65,15 @@ def check_fpp(fpp: object) -> None:
 def make_filter(hashes: pa.Array, fpp: float) -> Mapping[str, Any]:
     """Make the stored fields ``bits`` and ``hashes`` of the distinct 64-bit hashes of an object's values.
 
-    ``m = ⌈-n ln f / ln² 2⌉`` bits, in whole bytes, and ``k = m/n ln 2`` positions per value.  No value, no bits: such a
-    filter has nothing in it.
+    ``m = ⌈-n ln f / ln² 2⌉`` bits, rounded up to bytes that can be cut into equal slices (by a sixteenth at most), and
+    ``k = m/n ln 2`` positions per value.  No value, no bits: such a filter has nothing in it.
     """
     count = len(hashes)
     if count == 0:
         return {"bits": b"", "hashes": 0}
-    size = math.ceil(-count * math.log(fpp) / math.log(2) ** 2 / 8) * 8
+    least = math.ceil(-count * math.log(fpp) / math.log(2) ** 2 / 8)
+    slices = min(_MOST_SLICES, 1 << max(least // _LEAST_SLICE, 1).bit_length() - 1)
+    size = math.ceil(least / slices) * slices * 8
     if size >= 1 << 32:  # half a billion values in one object
         return {"bits": None, "hashes": None}
     turns = max(1, round(size / count * math.log(2)))
@@ -78,27 +85,25 @@ def make_filter(hashes: pa.Array, fpp: float) -> Mapping[str, Any]:
     return {"bits": np.packbits(bits, bitorder="little").tobytes(), "hashes": turns}
 
 
-def _might_contain(bits: pa.Array, hashes: pa.Array, literals: tuple[int, ...]) -> pa.BooleanArray:
+def _might_contain(filters: Filters, hashes: pa.Array, literals: tuple[int, ...]) -> pa.BooleanArray:
     """Look literals' hashes up in the filters of all objects; null for a filter that is not known.
 
     The places are those of ``make_filter``: the hash, well mixed by XXH64, starts a linear congruential sequence, whose
     upper halves are scaled down to the filter's size.  Two hashes that meet once part at the next step, which the usual
     double hashing does not give in filters of a few bytes.
     """
-    known = np.asarray(bits.is_valid()) & np.asarray(hashes.is_valid())
-    starts, data = _contents(bits)
-    sizes = (np.diff(starts) * 8).astype(np.uint64)
+    known = filters.known & np.asarray(hashes.is_valid())
     turns = hashes.fill_null(0).to_numpy(zero_copy_only=False)
-    known &= (turns > 0) | (sizes == 0)
-    found = np.zeros(len(bits), np.bool_)
-    open_ = np.flatnonzero(known & (sizes > 0))
+    known &= (turns > 0) | (filters.sizes == 0)
+    found = np.zeros(len(hashes), np.bool_)
+    open_ = np.flatnonzero(known & (filters.sizes > 0))
     budget = MAX_PROBES
     for literal in literals:
         budget -= len(open_)
         if budget < 0:
             known[open_] = False
             break
-        hits = _probe(literal, open_, starts, sizes, turns, data)
+        hits = _probe(literal, open_, filters, turns)
         if len(hits):
             found[hits] = True
             open_ = open_[~found[open_]]
@@ -106,39 +111,34 @@ def _might_contain(bits: pa.Array, hashes: pa.Array, literals: tuple[int, ...]) 
 
 
 def _probe(
-    literal: int,
-    candidates: npt.NDArray[np.intp],
-    starts: npt.NDArray[np.int64],
-    sizes: npt.NDArray[np.uint64],
-    turns: npt.NDArray[Any],
-    data: npt.NDArray[np.uint8],
+    literal: int, candidates: npt.NDArray[np.intp], filters: Filters, turns: npt.NDArray[Any]
 ) -> npt.NDArray[np.intp]:
     """Give those candidates whose filter has every bit of one literal set."""
-    state, turn = literal & _WORD, 0
     hits = []
-    while len(candidates):
+    for turn, place in enumerate(_places(literal)):
         done = turns[candidates] <= turn
         if done.any():
             hits.append(candidates[done])
             candidates = candidates[~done]
-        place = (np.uint64(state >> 32) * sizes[candidates]) >> np.uint64(32)
-        byte = data[starts[candidates] + (place >> np.uint64(3)).astype(np.int64)]
-        candidates = candidates[(byte >> (place & np.uint64(7)).astype(np.uint8)) & 1 == 1]
-        state, turn = (state * _MULTIPLIER + _INCREMENT) & _WORD, turn + 1
+        if not len(candidates):
+            break
+        candidates = candidates[filters.might_be_set(place, candidates)]
     return np.concatenate(hits) if hits else candidates
 
 
-def _contents(binary: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """Give the offsets and the bytes of a binary array, without a copy of the bytes."""
-    _, offsets, data = binary.buffers()
-    width = np.int64 if pa.types.is_large_binary(binary.type) else np.int32
-    starts = np.frombuffer(offsets, width)[binary.offset : binary.offset + len(binary) + 1].astype(np.int64)
-    return starts, np.frombuffer(data if data is not None else b"", np.uint8)
+def _places(literal: int) -> Iterator[int]:
+    """Give the places of a literal, as fractions of a filter's length: see ``Lookup``."""
+    state = literal & _WORD
+    while True:
+        yield state
+        state = (state * _MULTIPLIER + _INCREMENT) & _WORD
 
 
 @dataclass(frozen=True, slots=True)
 class BloomFilterMetadata(MetadataType):
     """The distinct hashes of some rows' values, of which the filter is made at the end, and the number of NULLs."""
+
+    lookups: ClassVar[Mapping[str, str]] = {"bits": FILTER}
 
     hashes: Distinct
     null_count: int
@@ -228,15 +228,28 @@ class BloomFilterClause(Clause):
 
     def might_match(self, metadata: Metadata) -> pa.BooleanArray:
         """Look every hash up in every filter."""
-        bits, hashes = (metadata.field(self.index, name) for name in ("bits", "hashes"))
-        if not len(metadata) or pa.types.is_null(bits.type) or pa.types.is_null(hashes.type):
+        turns = metadata.field(self.index, "hashes")
+        if not len(metadata) or pa.types.is_null(turns.type):
             return unknown(len(metadata))
-        return _might_contain(bits, hashes, self.hashes)
+        if isinstance(metadata, HasFilters):
+            return _might_contain(metadata.filters(self.index, "bits"), turns, self.hashes)
+        bits = metadata.field(self.index, "bits")
+        return _might_contain(PartFilters(bits), turns, self.hashes)
 
     @property
     def requires(self) -> tuple[tuple[Index, str], ...]:
         """The filter's bits and how many of them a value sets."""
         return ((self.index, "bits"), (self.index, "hashes"))
+
+    @property
+    def lookups(self) -> Mapping[tuple[Index, str], Lookup]:
+        """The first places of each literal: as many as a filter of this false-positive rate uses.
+
+        A filter whose rounding gave it more is looked at in these alone, which only keeps more.
+        """
+        fpp = getattr(self.index, "fpp", 0.01)
+        most = round(-math.log2(fpp)) + 1
+        return {(self.index, "bits"): Lookup(places=tuple(p for h in self.hashes for p in islice(_places(h), most)))}
 
     def __str__(self) -> str:
         return f"{self.index.name}[{self.predicate}]"

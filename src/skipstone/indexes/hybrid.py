@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -53,6 +53,8 @@ class HybridMetadata(MetadataType):
     floats), so that the form does not depend on the parts in which an object came.  The values are never told apart by
     their hashes: a collision would lose one.
     """
+
+    lookups: ClassVar[Mapping[str, str]] = {**BloomFilterMetadata.lookups, **ValueListMetadata.lookups}
 
     listed: ValueListMetadata
     hashes: Distinct

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +40,7 @@ from skipstone.indexing.index import Index
 from skipstone.indexing.metadata_type import MetadataType
 from skipstone.querying.clause import Clause
 from skipstone.querying.filter import Filter
+from skipstone.querying.lookup import SET, Lookup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,6 +68,8 @@ class ValueListMetadata(MetadataType):
     >>> ValueListMetadata.of(["a", "b", "a", None]).null_count
     1
     """
+
+    lookups: ClassVar[Mapping[str, str]] = {"values": SET}
 
     values: Distinct | None
     null_count: int
@@ -204,8 +207,7 @@ class ValueListClause(Clause):
 
     def might_match(self, metadata: Metadata) -> pa.BooleanArray:
         """Look for the ordinary values in the lists, and for the others in the counts."""
-        ordinary = tuple(v + 0.0 if isinstance(v, float) else v for v in self.values if v is not None and v == v)  # noqa: PLR0124
-        ways = [_some_value_passes(metadata.field(self.index, "values"), Among(ordinary))]
+        ways = [_some_value_passes(metadata.field(self.index, "values"), Among(self._ordinary))]
         if self._names_null:
             ways.append(has_null(metadata, self.index))
         if self._names_nan:
@@ -221,6 +223,15 @@ class ValueListClause(Clause):
         if self._names_nan:
             names.append("nan_count")
         return tuple((self.index, name) for name in names)
+
+    @property
+    def lookups(self) -> Mapping[tuple[Index, str], Lookup]:
+        """The ordinary values in the lists."""
+        return {(self.index, "values"): Lookup(values=self._ordinary)}
+
+    @property
+    def _ordinary(self) -> tuple[Any, ...]:
+        return tuple(v + 0.0 if isinstance(v, float) else v for v in self.values if v is not None and v == v)  # noqa: PLR0124
 
     @property
     def _names_null(self) -> bool:
@@ -246,6 +257,14 @@ class ValueListMatchClause(CountClause):
 
     def ordinary_requires(self, leaf: Leaf) -> tuple[str, ...]:  # noqa: ARG002  (part of the contract)
         return ("values",)
+
+    @property
+    def lookups(self) -> Mapping[tuple[Index, str], Lookup]:
+        """The values that an equality or IN names: whether they are listed is all that it asks."""
+        leaf = read_leaf(self.predicate)
+        if leaf is None or not isinstance(leaf.test, Among) or leaf.test.negated:
+            return {}
+        return {(self.index, "values"): Lookup(values=leaf.test.values)}
 
 
 def _some_value_passes(lists: pa.ListArray, test: Test) -> pa.BooleanArray:

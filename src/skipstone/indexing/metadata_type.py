@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +23,10 @@ class MetadataType(ABC):
     merge in any order, and only then is the stored form made, since a Bloom filter's size or which gaps are widest is
     known only then.  States travel between Spark's workers, so they must be picklable.
     """
+
+    lookups: ClassVar[Mapping[str, str]] = {}
+    """The stored fields of which clauses look up some of the content: a ``"set"``, a list whose order means nothing, or
+    a ``"filter"``, bits of which some are looked at.  A store may keep them so that a lookup reads little."""
 
     @classmethod
     @abstractmethod

@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from skipstone.expressions.tree import Expression
     from skipstone.indexing.index import Index
+    from skipstone.querying.lookup import Lookup
 
-__all__ = ["AndClause", "Clause", "Metadata", "NeverClause", "OrClause", "conjunction", "disjunction"]
+__all__ = ["AndClause", "Clause", "Metadata", "NeverClause", "OrClause", "conjunction", "disjunction", "lookups_of"]
 
 
 class Metadata(Protocol):
@@ -59,6 +60,15 @@ class Clause(ABC):
         """The (index, field) pairs that ``might_match`` reads: a store loads these and no others."""
         index: Index = self.index  # type: ignore[attr-defined]  # a clause without one overrides this
         return tuple((index, name) for name in self.reads)
+
+    @property
+    def lookups(self) -> Mapping[tuple[Index, str], Lookup]:
+        """What ``might_match`` looks for in a field, where that is not all of it.
+
+        Of a set it may then be given lists without some values that it does not look for, and must answer the same.
+        Only for fields that the index's ``MetadataType.lookups`` names.
+        """
+        return {}
 
     def negate(self, expression: Expression) -> Clause | None:  # noqa: ARG002  (part of the contract)
         """Give a clause that represents ``NOT expression``, where this clause represents ``expression``.
@@ -164,15 +174,32 @@ def _evaluated(root: AndClause | OrClause, metadata: Metadata) -> pa.BooleanArra
 
 def _united(root: AndClause | OrClause) -> tuple[tuple[Index, str], ...]:
     """Collect what the parts of nested joins read, each pair once, in order of first use."""
-    found: dict[tuple[Index, str], None] = {}
-    waiting: list[Clause] = [root]
+    return tuple(dict.fromkeys(pair for clause in _leaves(root) for pair in clause.requires))
+
+
+def lookups_of(root: Clause) -> dict[tuple[Index, str], Lookup]:
+    """Collect what a clause looks for in the fields of which none of its parts needs all."""
+    found: dict[tuple[Index, str], Lookup] = {}
+    whole: set[tuple[Index, str]] = set()
+    for clause in _leaves(root):
+        lookups = clause.lookups
+        for pair in clause.requires:
+            if pair not in lookups:
+                whole.add(pair)
+            else:
+                found[pair] = found[pair].joined(lookups[pair]) if pair in found else lookups[pair]
+    return {pair: lookup for pair, lookup in found.items() if pair not in whole}
+
+
+def _leaves(root: Clause) -> Iterator[Clause]:
+    """Give the clauses that nested joins join, from left to right."""
+    waiting = [root]
     while waiting:
         clause = waiting.pop()
         if isinstance(clause, AndClause | OrClause):
             waiting.extend(reversed(clause.terms))
         else:
-            found.update(dict.fromkeys(clause.requires))
-    return tuple(found)
+            yield clause
 
 
 def _spelled(root: AndClause | OrClause) -> str:

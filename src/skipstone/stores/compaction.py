@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from skipstone.stores.buckets import buckets_of_all
 from skipstone.stores.merge import NOWHERE, gather
 from skipstone.stores.metadata_store import field_column
 from skipstone.stores.part_footer import IDENTITY, presence_column
@@ -18,18 +19,19 @@ from skipstone.stores.parts import Meter
 from skipstone.stores.snapshot_reader import field_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     import numpy.typing as npt
 
+    from skipstone.stores.buckets import Buckets
     from skipstone.stores.manifest import PartRecord
     from skipstone.stores.metadata_store import IndexRecord
     from skipstone.stores.part_writer import PartWriter
     from skipstone.stores.snapshot_reader import SnapshotReader
 
     Rows = npt.NDArray[np.int64]
-    MakePart = Callable[[Path, pa.Schema], PartWriter]
+    MakePart = Callable[[Path, pa.Schema, Mapping[str, Buckets]], PartWriter]
 
 __all__ = ["compact"]
 
@@ -69,8 +71,10 @@ def compact(
     fields = [field for field, _ in sources.values()] + [pa.field(name, pa.bool_()) for name in presences]
     live = set().union(*(part.record.indexes for part in reader.parts)) & {record.id for record in indexes}
     size = sum(part.record.indexes[i][1] for part in reader.parts for i in live & set(part.record.indexes))
-    step = rows_per_group(len(merged), size)
-    writer = making(path, pa.schema(fields))
+    buckets = buckets_of_all(reader.parts, [record for record in indexes if record.id in live])
+    buckets = {column: cut for column, cut in buckets.items() if column in sources}
+    step = rows_per_group(len(merged), size, cut=bool(buckets))
+    writer = making(path, pa.schema(fields), buckets)
     try:
         for start in range(0, len(merged), step):
             here = slice(start, start + step)

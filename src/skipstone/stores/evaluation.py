@@ -13,6 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from skipstone.errors import MetadataStoreError
+from skipstone.querying.clause import lookups_of
+from skipstone.querying.lookup import PartFilters
+from skipstone.stores.buckets import filters_of, joined
 from skipstone.stores.merge import NOWHERE
 from skipstone.stores.metadata_store import Evaluation, field_column
 from skipstone.stores.parts import Meter
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
     from skipstone.indexing.index import Index
     from skipstone.querying.clause import Clause
+    from skipstone.querying.lookup import Filters, Lookup
+    from skipstone.stores.buckets import Buckets
     from skipstone.stores.metadata_store import IndexRecord
     from skipstone.stores.part import Part
     from skipstone.stores.snapshot_reader import SnapshotReader
@@ -36,10 +41,19 @@ _ROW_COUNT = "row_count"
 
 @dataclass(frozen=True)
 class FieldSource:
-    """Where a field of an index is found in a part, and its type: what an executor needs to know of an index."""
+    """Where a field of an index is found in a part, and its type: what an executor needs to know of an index.
+
+    ``cut`` says how it is kept in buckets; ``None`` when it is one column.
+    """
 
     column: str
     type: pa.DataType
+    cut: Buckets | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the field is kept in."""
+        return (self.column,) if self.cut is None else self.cut.columns(self.column)
 
 
 class PartEvaluator(Protocol):
@@ -70,9 +84,17 @@ class BatchMetadata:
 
     def field(self, index: Index, name: str) -> pa.Array:
         source = self._fields.get((index.name, name))
-        if source is None or source.column not in self._names:
+        if source is None or not self._names.issuperset(source.columns):
             return pa.nulls(len(self), pa.null() if source is None else source.type)
-        return self._column(source.column, source.type)
+        pieces = [self._column(column, source.type) for column in source.columns]
+        return pieces[0] if source.cut is None else joined(source.cut.kind, pieces)
+
+    def filters(self, index: Index, name: str) -> Filters:
+        source = self._fields.get((index.name, name))
+        if source is None or source.cut is None or not self._names.issuperset(source.columns):
+            return PartFilters(self.field(index, name))
+        pieces = {column: self._column(column, source.type) for column in source.columns}
+        return filters_of(pieces, source.column, source.cut)
 
     @property
     def row_count(self) -> pa.Array:
@@ -89,14 +111,18 @@ class BatchMetadata:
 class _SnapshotMetadata:
     """The metadata of a whole snapshot, as clauses see it."""
 
-    def __init__(self, reader: SnapshotReader, records: Mapping[tuple[str, str], IndexRecord], meter: Meter) -> None:
+    def __init__(
+        self,
+        reader: SnapshotReader,
+        records: Mapping[tuple[str, str], IndexRecord],
+        meter: Meter,
+        wanted: Sequence[tuple[IndexRecord, str]],
+        lookups: Mapping[tuple[str, str], Lookup],
+    ) -> None:
         self._reader = reader
         self._records = records
         self._meter = meter
-        self._loaded: dict[tuple[str, str], pa.Array] = {}
-
-    def load(self, wanted: Sequence[tuple[IndexRecord, str]]) -> None:
-        self._loaded = self._reader.fields(wanted, self._meter)
+        self._loaded = reader.load(wanted, meter, lookups)
 
     def __len__(self) -> int:
         return len(self._reader)
@@ -105,8 +131,13 @@ class _SnapshotMetadata:
         record = self._records.get((index.name, index.type_name))
         if record is None:
             return pa.nulls(len(self))
-        known = self._loaded.get((record.id, name))
-        return self._reader.fields([(record, name)], self._meter)[record.id, name] if known is None else known
+        known = self._loaded.fields.get((record.id, name))
+        return self._reader.load([(record, name)], self._meter).fields[record.id, name] if known is None else known
+
+    def filters(self, index: Index, name: str) -> Filters:
+        record = self._records.get((index.name, index.type_name))
+        known = None if record is None else self._loaded.filters.get((record.id, name))
+        return PartFilters(self.field(index, name)) if known is None else known
 
     @property
     def row_count(self) -> pa.Array:
@@ -158,10 +189,14 @@ def evaluate(reader: SnapshotReader, clause: Clause, bound: int, evaluator: Part
     meter = Meter()
     if not len(reader):
         return Evaluation(np.zeros(0, np.bool_), 0)
-    if reader.arrow_bytes(wanted) > bound:
+    lookups = {
+        (record.id, name): lookup
+        for (index, name), lookup in lookups_of(clause).items()
+        if (record := records.get((index.name, index.type_name))) is not None and name in record.lookups
+    }
+    if reader.arrow_bytes(wanted, lookups) > bound:
         return _by_parts(reader, clause, wanted, DriverPartEvaluator() if _encrypted(reader, wanted) else evaluator)
-    metadata = _SnapshotMetadata(reader, records, meter)
-    metadata.load(wanted)
+    metadata = _SnapshotMetadata(reader, records, meter, wanted, lookups)
     return Evaluation(might_match(clause, metadata), meter.bytes)
 
 
@@ -183,11 +218,13 @@ def _by_parts(
     """
     held = frozenset[str]().union(*(part.record.indexes for part in reader.parts))
     ids = [index_id for index_id in dict.fromkeys(record.id for record, _ in wanted) if index_id in held]
-    fields = {(r.name, name): FieldSource(field_column(r.id, name), field_type(r, name)) for r, name in wanted}
     parts = [part for part in reader.parts if part.record.indexes.keys() >= set(ids)]
-    columns = [_ROW_COUNT, *(source.column for source in fields.values())]
-    meter = Meter(sum(part.stored_bytes(columns) for part in parts))
-    found = dict(zip((part.record.file for part in parts), evaluator(parts, clause, fields), strict=True))
+    meter = Meter()
+    found: dict[str, npt.NDArray[np.bool_]] = {}
+    for fields, alike in _by_layout(parts, wanted, cut=evaluator.by_spark):
+        columns = [_ROW_COUNT, *(source.column for source in fields.values())]
+        meter.bytes += sum(part.stored_bytes(columns) for part in alike)
+        found |= dict(zip((part.record.file for part in alike), evaluator(alike, clause, fields), strict=True))
     nothing_known = {part.record.file: np.ones(part.record.rows, np.bool_) for part in reader.parts}
     answers = [found.get(file, keep) for file, keep in nothing_known.items()]
     if [len(answer) for answer in answers] != [part.record.rows for part in reader.parts]:
@@ -199,3 +236,22 @@ def _by_parts(
     kept = np.ones(len(reader), np.bool_)
     kept[rows != NOWHERE] = np.concatenate(answers)[rows[rows != NOWHERE]]
     return Evaluation(kept, meter.bytes, by_spark=evaluator.by_spark)
+
+
+def _by_layout(
+    parts: Sequence[Part], wanted: Sequence[tuple[IndexRecord, str]], *, cut: bool
+) -> list[tuple[dict[tuple[str, str], FieldSource], list[Part]]]:
+    """Group parts that keep the fields alike; those that do not read buckets themselves need no telling apart."""
+    groups: list[tuple[dict[tuple[str, str], FieldSource], list[Part]]] = []
+    for part in parts:
+        fields = {}
+        for record, name in wanted:
+            column = field_column(record.id, name)
+            buckets = part.buckets(column) if cut else None
+            fields[record.name, name] = FieldSource(column, field_type(record, name), buckets)
+        alike = next((members for known, members in groups if known == fields), None)
+        if alike is None:
+            groups.append((fields, [part]))
+        else:
+            alike.append(part)
+    return groups

@@ -255,6 +255,7 @@ def _index(item: Mapping[str, Any]) -> IndexRecord:
         refreshed=_text(item.get("refreshed", "")),
         functions=_texts(item.get("functions", {})),
         sealed=_text(item.get("sealed", "")),
+        lookups=_texts(item.get("lookups", {})),
     )
 
 

@@ -44,7 +44,7 @@ class IndexRecord:
     spelled as ``str(type)``.  ``functions`` maps the names of the users' functions whose results the index holds to
     what tells them from others of that name (see ``skipstone.functions``).  ``sealed`` is what a store that encrypts
     keeps of an index with a ``key`` in place of its options and functions; where it could not be opened, those are
-    empty, and ``MetadataStore.refusal`` says why.
+    empty, and ``MetadataStore.refusal`` says why.  ``lookups`` is that of the index's ``MetadataType``.
     """
 
     id: str
@@ -59,6 +59,7 @@ class IndexRecord:
     refreshed: str = ""
     functions: Mapping[str, str] = field(default_factory=dict)
     sealed: str = ""
+    lookups: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

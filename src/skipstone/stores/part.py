@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from skipstone.stores.buckets import Buckets
     from skipstone.stores.manifest import PartRecord
     from skipstone.stores.parts import Meter
 
@@ -34,6 +35,10 @@ class Part(Protocol):
 
     def arrow_bytes(self, columns: Iterable[str]) -> int:
         """Say how many bytes columns take in memory, of those the part has."""
+        ...
+
+    def buckets(self, column: str) -> Buckets | None:
+        """Say how a column is cut into buckets, which ``read`` takes too, or that it is whole."""
         ...
 
     def row_group_rows(self) -> list[int]:

@@ -18,10 +18,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from skipstone.stores.buckets import Buckets
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 __all__ = [
+    "BUCKETS",
     "CHUNK",
     "IDENTITY",
     "MAX_ROW_GROUP_ROWS",
@@ -54,6 +57,8 @@ CHUNK = np.dtype([("offset", "<u8"), ("length", "<u8"), ("crc", "<u4")])
 """How a chunk's place, length and checksum are stored."""
 SIZES = b"skipstone.arrow_bytes"
 """Key of the footer's JSON that has the in-memory bytes of each column."""
+BUCKETS = b"skipstone.buckets"
+"""Key of the footer's JSON that says which columns are kept in buckets: their kind and number."""
 
 
 def presence_column(index_id: str) -> str:
@@ -74,12 +79,26 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """A part's footer: the Parquet metadata, the chunks, the columns and their Arrow bytes."""
+    """A part's footer: the Parquet metadata, the chunks, the columns and their Arrow bytes.
+
+    ``columns`` has the names of columns that are kept in buckets and those of their buckets.
+    """
 
     parquet: Any
     chunks: tuple[Chunk, ...]
     columns: frozenset[str]
     arrow_bytes: Mapping[str, int]
+    buckets: Mapping[str, Buckets]
+
+    def stored(self, column: str) -> tuple[str, ...]:
+        """Name the columns of the Parquet file that a column is kept in."""
+        return self.buckets[column].columns(column) if column in self.buckets else (column,)
+
+    def bytes_in_memory(self, column: str) -> int:
+        """Say how many bytes a column, or one of its buckets on average, takes in memory."""
+        whole, cut, _ = column.partition("#")
+        size = self.arrow_bytes.get(whole, 0)
+        return size // self.buckets[whole].count if cut and whole in self.buckets else size
 
     def chunks_of(self, columns: Collection[str], groups: Collection[int] | None = None) -> list[Chunk]:
         """Give the chunks of some columns, in some row groups or in all, in the order in which they lie."""
@@ -97,12 +116,27 @@ def parse_footer(data: bytes, decryption: Any = None) -> Footer:
         msg = f"{len(table)} chunks of {len(leaves)} columns in {metadata.num_row_groups} row groups"
         raise ValueError(msg)
     rows = zip(*(table[name].tolist() for name in ("offset", "length", "crc")), strict=True)
+    said = metadata.metadata or {}
+    columns = frozenset(metadata.schema.to_arrow_schema().names)
+    buckets = {name: _buckets(name, cut, columns) for name, cut in json.loads(said.get(BUCKETS, b"{}")).items()}
     return Footer(
         parquet=metadata,
         chunks=tuple(Chunk(leaves[n % len(leaves)], n // len(leaves), *row) for n, row in enumerate(rows)),
-        columns=frozenset(metadata.schema.to_arrow_schema().names),
-        arrow_bytes={str(k): int(v) for k, v in json.loads((metadata.metadata or {}).get(SIZES, b"{}")).items()},
+        columns=columns.union(buckets),
+        arrow_bytes={str(k): int(v) for k, v in json.loads(said.get(SIZES, b"{}")).items()},
+        buckets=buckets,
     )
+
+
+def _buckets(column: str, said: Any, columns: Collection[str]) -> Buckets:
+    """Read how a column is cut, and make sure that it is."""
+    match said:
+        case [str() as kind, int() as count]:
+            cut = Buckets(kind, count)
+            if set(columns).issuperset(cut.columns(column)):
+                return cut
+    msg = f"{column[:80]!r} is to be in buckets as {str(said)[:80]} and is not"
+    raise ValueError(msg)
 
 
 def leaf_columns(metadata: Any) -> list[str]:

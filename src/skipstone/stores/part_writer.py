@@ -14,27 +14,38 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from skipstone.errors import KeyUnavailableError
+from skipstone.querying.lookup import FILTER
+from skipstone.stores.buckets import split
 from skipstone.stores.manifest import PartRecord, Section
-from skipstone.stores.part_footer import CHUNK, MAX_ROW_GROUP_ROWS, SIZES, TRAILER, leaf_columns
+from skipstone.stores.part_footer import BUCKETS, CHUNK, MAX_ROW_GROUP_ROWS, SIZES, TRAILER, leaf_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
+    from skipstone.stores.buckets import Buckets
     from skipstone.stores.encryption import Keys
 
 __all__ = ["PartWriter", "rows_per_group"]
 
 _ROW_GROUP_BYTES = 64 << 20
+_CUT_ROW_GROUP_BYTES = 256 << 20
+"""Of a part with buckets, which are many chunks in each row group, and of which lookups read few."""
 _BLOCK = 1 << 20
+_NO_DICTIONARY = ("path", "digest", "length", "modified")
+_DICTIONARY_BYTES = 16 << 20
+_SHARED = 0.5
+"""Distinct items among all items of lists, up to which a dictionary makes them smaller."""
 
 
-def rows_per_group(rows: int, size: int) -> int:
+def rows_per_group(rows: int, size: int, *, cut: bool = False) -> int:
     """Choose the rows of a row group: bounded in objects and, by the average object, in bytes."""
-    return max(1, min(MAX_ROW_GROUP_ROWS, _ROW_GROUP_BYTES * rows // max(size, 1) if rows else MAX_ROW_GROUP_ROWS))
+    most = _CUT_ROW_GROUP_BYTES if cut else _ROW_GROUP_BYTES
+    return max(1, min(MAX_ROW_GROUP_ROWS, most * rows // max(size, 1) if rows else MAX_ROW_GROUP_ROWS))
 
 
 class PartWriter:
@@ -46,6 +57,8 @@ class PartWriter:
         The local file to make.
     schema
         The columns: ``IDENTITY`` first, then those of the indexes.
+    buckets
+        How to cut columns, of those that are to be cut.
     keys
         What encrypts; needed when anything is to be.
     protected
@@ -64,11 +77,13 @@ class PartWriter:
         path: Path,
         schema: pa.Schema,
         *,
+        buckets: Mapping[str, Buckets] | None = None,
         keys: Keys | None = None,
         protected: Mapping[str, str] | None = None,
         footer_key: str = "",
     ) -> None:
         self._footer_key = footer_key
+        self._cut = bool(buckets)
         self._rows = 0
         self._removed = 0
         columns: dict[str, list[pa.Field]] = {"": []}
@@ -79,7 +94,8 @@ class PartWriter:
         try:
             for number, (key, fields) in enumerate(columns.items()):
                 place = path.with_name(f"{path.name}.{number}") if key else path
-                self._files[key] = _SectionWriter(place, pa.schema(fields), keys, key or footer_key)
+                cut = {f.name: buckets[f.name] for f in fields if f.name in buckets} if buckets else {}
+                self._files[key] = _SectionWriter(place, pa.schema(fields), cut, keys, key or footer_key)
         except BaseException:
             self.close()
             raise
@@ -90,9 +106,11 @@ class PartWriter:
             return
         self._rows += table.num_rows
         self._removed += table.column("removed").combine_chunks().true_count
-        group = rows_per_group(table.num_rows, table.nbytes)
-        for file in self._files.values():
-            file.write(table.select(file.names), group)
+        group = rows_per_group(table.num_rows, table.nbytes, cut=self._cut)
+        for start in range(0, table.num_rows, group):
+            rows = table.slice(start, group)
+            for file in self._files.values():
+                file.write(rows.select(file.names))
 
     def close(self) -> None:
         """Give up: the file is incomplete."""
@@ -138,7 +156,9 @@ class PartWriter:
 class _SectionWriter:
     """Writes one Parquet file with a table of its chunks before the footer, plain or encrypted with one key."""
 
-    def __init__(self, path: Path, schema: pa.Schema, keys: Keys | None, key: str) -> None:
+    def __init__(
+        self, path: Path, schema: pa.Schema, buckets: Mapping[str, Buckets], keys: Keys | None, key: str
+    ) -> None:
         self.path = path
         self.names = schema.names
         self.sizes = dict.fromkeys(schema.names, 0)
@@ -149,24 +169,45 @@ class _SectionWriter:
         self._encryption = keys.encryption(key) if keys is not None and key else None
         self._decryption = keys.decryption(key) if keys is not None and key else None
         self._footer = b""
-        self._writer = pq.ParquetWriter(
-            path,
-            schema,
-            compression="zstd",
-            use_dictionary=[name for name in schema.names if name not in ("path", "digest", "length", "modified")],
-            write_statistics=False,
-            write_page_checksum=True,
-            use_compliant_nested_type=False,  # the item's name is part of the type's text
-            encryption_properties=self._encryption,
-        )
+        self._buckets = buckets
+        self._schema = _stored_schema(schema, buckets)
+        self._writer: pq.ParquetWriter | None = None
 
-    def write(self, table: pa.Table, group: int) -> None:
+    def _opened(self, first: pa.Table) -> pq.ParquetWriter:
+        """Give the writer of the file; the first rows decide which columns get a dictionary."""
+        if self._writer is None:
+            slices = [n for column, cut in self._buckets.items() if cut.kind == FILTER for n in cut.columns(column)]
+            self._writer = pq.ParquetWriter(
+                self.path,
+                self._schema,
+                compression="zstd",
+                use_dictionary=_with_dictionary(first, {*_NO_DICTIONARY, *slices}),
+                dictionary_pagesize_limit=_DICTIONARY_BYTES,
+                column_encoding=dict.fromkeys(slices, "DELTA_LENGTH_BYTE_ARRAY") or None,
+                write_statistics=False,
+                write_page_checksum=True,
+                use_compliant_nested_type=False,  # the item's name is part of the type's text
+                encryption_properties=self._encryption,
+            )
+        return self._writer
+
+    def write(self, table: pa.Table) -> None:
+        """Write one row group."""
+        columns: dict[str, pa.Array | pa.ChunkedArray] = {}
         for name in table.column_names:
-            self.sizes[name] += table.column(name).nbytes
-        self._writer.write_table(table, row_group_size=group)
+            column = table.column(name)
+            self.sizes[name] += column.nbytes
+            cut = self._buckets.get(name)
+            if cut is None:
+                columns[name] = column
+            else:
+                columns |= dict(zip(cut.columns(name), split(_whole(column), cut), strict=True))
+        rows = pa.table(columns, schema=self._schema)
+        self._opened(rows).write_table(rows, row_group_size=table.num_rows)
 
     def close(self) -> None:
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
 
     def finish(self) -> tuple[int, str]:
         """Complete the file; gives length and SHA-256 of its end."""
@@ -175,8 +216,13 @@ class _SectionWriter:
 
     def ending(self) -> Any:
         """Open the complete Parquet file where its footer was: that is written again by ``end``."""
-        self._writer.add_key_value_metadata({SIZES.decode(): json.dumps(self.sizes)})
-        self._writer.close()
+        said = {SIZES.decode(): json.dumps(self.sizes)}
+        if self._buckets:
+            cuts = {name: [cut.kind, cut.count] for name, cut in self._buckets.items()}
+            said[BUCKETS.decode()] = json.dumps(cuts)
+        writer = self._opened(self._schema.empty_table())
+        writer.add_key_value_metadata(said)
+        writer.close()
         handle = self.path.open("rb+")
         start = handle.seek(-TRAILER, io.SEEK_END)
         start -= int.from_bytes(handle.read(4), "little")
@@ -196,11 +242,41 @@ class _SectionWriter:
                 offset, length = _extent(metadata.row_group(group).column(leaf))
                 handle.seek(offset)
                 chunks.append((offset, length, zlib.crc32(handle.read(length))))
-                self.stored[name] = self.stored.get(name, 0) + length
+                column = name.partition("#")[0]
+                self.stored[column] = self.stored.get(column, 0) + length
         end = np.array(chunks, CHUNK).tobytes() + self._footer
         handle.seek(place)
         handle.write(end)
         return len(end), hashlib.sha256(end).hexdigest()
+
+
+def _stored_schema(schema: pa.Schema, buckets: Mapping[str, Buckets]) -> pa.Schema:
+    """Give the columns of the Parquet file: a column that is cut has one for each bucket."""
+    fields: list[pa.Field] = []
+    for field in schema:
+        cut = buckets.get(field.name)
+        fields += [field] if cut is None else [field.with_name(name) for name in cut.columns(field.name)]
+    return pa.schema(fields)
+
+
+def _with_dictionary(rows: pa.Table, others: Collection[str]) -> list[str]:
+    """Name the leaves that get a dictionary: single values, and items of lists that many lists share."""
+    names = []
+    for field in rows.schema:
+        if field.name in others:
+            continue
+        if not pa.types.is_nested(field.type):
+            names.append(field.name)
+        elif pa.types.is_list(field.type) and not pa.types.is_nested(field.type.value_type):
+            items = rows.column(field.name).combine_chunks().flatten()
+            if pc.count_distinct(items).as_py() <= _SHARED * len(items):
+                names.append(f"{field.name}.list.{field.type.value_field.name}")
+    return names
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    """Make one array of a column's chunks."""
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
 def _extent(chunk: Any) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from skipstone.stores.sections import Meter, SectionFile
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from skipstone.stores.buckets import Buckets
     from skipstone.stores.cache import ByteCache
     from skipstone.stores.encryption import Keys
     from skipstone.stores.filesystem import FileSystem
@@ -69,10 +70,12 @@ class PartFile:
     def arrow_bytes(self, columns: Iterable[str]) -> int:
         """Say how many bytes columns take in memory, of those the part has."""
         return sum(
-            section.footer().arrow_bytes.get(column, 0)
-            for section, names in self._by_section(columns)
-            for column in names
+            section.footer().bytes_in_memory(column) for section, names in self._by_section(columns) for column in names
         )
+
+    def buckets(self, column: str) -> Buckets | None:
+        """Say how a column is cut, or that it is whole."""
+        return self._section_of.get(column, self._main).footer().buckets.get(column)
 
     def row_group_rows(self) -> list[int]:
         """Give the number of rows of each row group."""
@@ -82,7 +85,10 @@ class PartFile:
     def stored_bytes(self, columns: Sequence[str]) -> int:
         """Say how many bytes columns take in the file."""
         return sum(
-            chunk.length for section, names in self._by_section(columns) for chunk in section.footer().chunks_of(names)
+            chunk.length
+            for section, names in self._by_section(columns)
+            for footer in (section.footer(),)
+            for chunk in footer.chunks_of({stored for name in names for stored in footer.stored(name)})
         )
 
     def read(self, columns: Sequence[str], groups: Sequence[int] | None = None, meter: Meter | None = None) -> pa.Table:
@@ -97,5 +103,6 @@ class PartFile:
         """Group columns by the section that holds them; at least one group."""
         groups: dict[SectionFile, list[str]] = {}
         for column in columns:
-            groups.setdefault(self._section_of.get(column, self._main), []).append(column)
+            section = self._section_of.get(column.partition("#")[0], self._main)
+            groups.setdefault(section, []).append(column)
         return list(groups.items()) or [(self._main, [])]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from skipstone.errors import KeyUnavailableError, MetadataCorruptError, MetadataStoreError
+from skipstone.stores.buckets import joined
 from skipstone.stores.part_footer import MAX_ROW_GROUP_ROWS, Footer, parse_footer
 from skipstone.stores.ranges import Ranges, coalesced
 
@@ -98,10 +99,20 @@ class SectionFile:
             raise self._damaged(f"its footer makes no sense ({error})") from error
 
     def read(self, columns: Sequence[str], groups: Sequence[int] | None = None, meter: Meter | None = None) -> pa.Table:
-        """Read and check whole columns, or some row groups of them."""
+        """Read and check whole columns or buckets of them, or some row groups of those."""
         footer = self.footer(meter)
         if not footer.columns.issuperset(columns):
             raise self._damaged(f"it lacks the column {min(set(columns) - footer.columns)!r}")
+        stored = dict.fromkeys(name for column in columns for name in footer.stored(column))
+        table = self._read_columns(footer, list(stored), groups, meter)
+        if list(stored) == list(columns):
+            return table
+        return pa.table({name: _assembled(table, name, footer) for name in columns})
+
+    def _read_columns(
+        self, footer: Footer, columns: Sequence[str], groups: Sequence[int] | None, meter: Meter | None
+    ) -> pa.Table:
+        """Read and check columns of the Parquet file."""
         chunks = footer.chunks_of(set(columns), None if groups is None else set(groups))
         if any(chunk.offset + chunk.length > self.section.length for chunk in chunks):
             raise self._damaged("a column lies outside of the file")
@@ -162,6 +173,16 @@ class SectionFile:
             f"the part {self.path} is damaged: {what}; drop the indexes and create them again (queries read everything "
             "until then)"
         )
+
+
+def _assembled(table: pa.Table, column: str, footer: Footer) -> pa.ChunkedArray:
+    """Put a column together from its buckets, row group by row group."""
+    cut = footer.buckets.get(column)
+    if cut is None:
+        return table.column(column)
+    batches = table.select(list(cut.columns(column))).to_batches()
+    kind = table.schema.field(cut.columns(column)[0]).type
+    return pa.chunked_array([joined(cut.kind, batch.columns) for batch in batches], kind)
 
 
 def _add(meter: Meter | None, count: int) -> None:

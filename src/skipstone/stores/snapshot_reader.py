@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from skipstone.errors import MetadataCorruptError
+from skipstone.querying.lookup import FILTER, SET, FiltersOfParts, PartFilters
 from skipstone.stores.arrow_types import parse_type
+from skipstone.stores.buckets import filters_of, joined
 from skipstone.stores.merge import NOWHERE, Merge, PartRows, gather, merge_parts
 from skipstone.stores.metadata_store import IndexRecord, field_column
 from skipstone.stores.part_footer import IDENTITY, MAX_ROW_GROUP_ROWS, presence_column
@@ -19,14 +22,25 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from skipstone.querying.lookup import Filters, Lookup
     from skipstone.stores.cache import ByteCache
     from skipstone.stores.manifest import Manifest
     from skipstone.stores.part import Part
 
-__all__ = ["SnapshotReader", "field_type"]
+    Lookups = Mapping[tuple[str, str], Lookup]
+
+__all__ = ["Loaded", "SnapshotReader", "field_type"]
 
 _STATE = ("digest", "length", "modified", "etag", "trusted", "removed")
 _ROW_COUNT = "row_count"
+
+
+@dataclass
+class Loaded:
+    """Fields by (index id, name); ``filters`` has those filters that were looked up."""
+
+    fields: dict[tuple[str, str], pa.Array] = field(default_factory=dict)
+    filters: dict[tuple[str, str], Filters] = field(default_factory=dict)
 
 
 class SnapshotReader:
@@ -140,40 +154,93 @@ class SnapshotReader:
             return np.ones(len(self), np.bool_) if rows is None else rows.copy()
         return self.sources(index_id, meter) != NOWHERE
 
-    def fields(self, wanted: Iterable[tuple[IndexRecord, str]], meter: Meter) -> dict[tuple[str, str], pa.Array]:
-        """Read fields of indexes, one array each in row order, null where nothing is known; by (index id, field)."""
-        found: dict[tuple[str, str], pa.Array] = {}
+    def load(self, wanted: Iterable[tuple[IndexRecord, str]], meter: Meter, lookups: Lookups | None = None) -> Loaded:
+        """Read fields of indexes in row order, null where nothing is known.
+
+        Of a field that is looked up, what that needs.  All that is not in memory is read together, part by part.
+        """
+        loaded = Loaded()
         missing: list[tuple[IndexRecord, str]] = []
         for record, name in wanted:
+            key = (record.id, name)
             known = None if self.is_plain else self._cache.get(("merged", self._key, field_column(record.id, name)))
             if known is not None:
-                found[record.id, name] = known
+                loaded.fields[key] = known
             elif not self._holders(record.id):
-                found[record.id, name] = pa.nulls(len(self), field_type(record, name))
+                loaded.fields[key] = pa.nulls(len(self), field_type(record, name))
             else:
                 missing.append((record, name))
-        loaded: dict[int, Mapping[str, pa.Array]] = {}
+        needs = {(record.id, name): self._needs(record, name, lookups or {}) for record, name in missing}
+        columns: dict[int, Mapping[str, pa.Array]] = {}
         for number, part in enumerate(self.parts):
-            columns = [field_column(record.id, name) for record, name in missing if record.id in part.record.indexes]
-            if columns:
-                loaded[number] = self._part_columns(part, columns, meter)
+            names = dict.fromkeys(n for need in needs.values() for n in need.get(number, ()))
+            if names:
+                columns[number] = self._part_columns(part, list(names), meter)
         for record, name in missing:
-            column = field_column(record.id, name)
-            kind = field_type(record, name)
-            if self.is_plain:
-                plain = loaded[0][column]
-                found[record.id, name] = plain if plain.type == kind else plain.cast(kind)
+            key = (record.id, name)
+            if record.lookups.get(name) == FILTER and key in (lookups or {}):
+                loaded.filters[key] = self._filters(record, name, needs[key], columns, meter)
             else:
-                rows = self.sources(record.id, meter)
-                whole = gather(self.merge(meter).offsets, rows, kind, lambda n, column=column: loaded[n][column])  # type: ignore[misc]
-                self._cache.put(("merged", self._key, column), whole, whole.nbytes)
-                found[record.id, name] = whole
+                loaded.fields[key] = self._field(record, name, needs[key], columns, meter)
+        return loaded
+
+    def _needs(self, record: IndexRecord, name: str, lookups: Lookups) -> dict[int, tuple[str, ...]]:
+        """Name the columns of each part that a field is read from."""
+        column = field_column(record.id, name)
+        lookup = lookups.get((record.id, name))
+        found: dict[int, tuple[str, ...]] = {}
+        for number in self._holders(record.id):
+            cut = self.parts[number].buckets(column) if lookup is not None else None
+            numbers = cut.numbers(lookup, field_type(record, name)) if cut is not None and lookup is not None else None
+            found[number] = (column,) if cut is None or numbers is None else cut.columns(column, numbers)
         return found
 
-    def arrow_bytes(self, wanted: Iterable[tuple[IndexRecord, str]]) -> int:
-        """Say how many bytes fields take in memory."""
-        columns = [field_column(record.id, name) for record, name in wanted]
-        return sum(part.arrow_bytes(columns) for part in self.parts)
+    def _field(
+        self,
+        record: IndexRecord,
+        name: str,
+        needs: Mapping[int, tuple[str, ...]],
+        columns: Mapping[int, Mapping[str, pa.Array]],
+        meter: Meter,
+    ) -> pa.Array:
+        """Put a field together from what was read."""
+        kind = field_type(record, name)
+        arrays = {n: joined(SET, [columns[n][c] for c in names]) for n, names in needs.items()}
+        if self.is_plain:
+            return arrays[0] if arrays[0].type == kind else arrays[0].cast(kind)
+        rows = self.sources(record.id, meter)
+        whole = gather(self.merge(meter).offsets, rows, kind, lambda n: arrays[n])
+        column = field_column(record.id, name)
+        if all(names == (column,) for names in needs.values()):
+            self._cache.put(("merged", self._key, column), whole, whole.nbytes)
+        return whole
+
+    def _filters(
+        self,
+        record: IndexRecord,
+        name: str,
+        needs: Mapping[int, tuple[str, ...]],
+        columns: Mapping[int, Mapping[str, pa.Array]],
+        meter: Meter,
+    ) -> Filters:
+        """Give filters of which some slices were read."""
+        column = field_column(record.id, name)
+        found: list[PartFilters | None] = [None] * len(self.parts)
+        for number, names in needs.items():
+            cut = self.parts[number].buckets(column)
+            here = {n: columns[number][n] for n in names}
+            found[number] = PartFilters(here[column]) if cut is None else filters_of(here, column, cut)
+        if self.is_plain and found[0] is not None:
+            return found[0]
+        return FiltersOfParts(found, self.merge(meter).offsets, self.sources(record.id, meter))
+
+    def arrow_bytes(self, wanted: Iterable[tuple[IndexRecord, str]], lookups: Lookups | None = None) -> int:
+        """Say how many bytes fields take in memory, or what is read of those that are looked up."""
+        return sum(
+            self.parts[number].arrow_bytes(names)
+            for record, name in wanted
+            for number, names in self._needs(record, name, lookups or {}).items()
+        )
 
     def _holders(self, index_id: str) -> list[int]:
         """Number the parts that hold an index."""
@@ -215,8 +282,9 @@ class SnapshotReader:
     @staticmethod
     def _read(part: Part, names: Sequence[str], meter: Meter) -> pa.Table:
         """Read columns and meter them; a column that should be there and is not is damage."""
-        if not part.column_names().issuperset(names):
-            msg = f"the part {part.path} lacks the column {min(set(names) - part.column_names())!r}"
+        missing = {name.partition("#")[0] for name in names} - part.column_names()
+        if missing:
+            msg = f"the part {part.path} lacks the column {min(missing)!r}"
             raise MetadataCorruptError(msg)
         return part.read(names, meter=meter)
 

@@ -53,7 +53,7 @@ class SparkPartEvaluator:
     ) -> list[npt.NDArray[np.bool_]]:
         if not parts:
             return []
-        wanted = dict.fromkeys([_ROW_COUNT, *(source.column for source in fields.values())])
+        wanted = dict.fromkeys([_ROW_COUNT, *(column for source in fields.values() for column in source.columns)])
         columns = [name for name in wanted if name in parts[0].column_names()]
         answers = {part.record.file: np.ones(part.record.rows, np.bool_) for part in parts}
         seen = dict.fromkeys(answers, 0)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from skipstone.errors import CommitConflictError, KeyUnavailableError, MetadataStoreError
+from skipstone.stores.buckets import buckets_for
 from skipstone.stores.compaction import compact
 from skipstone.stores.drafts import GRACE, check_ids, counted, draft, next_sequence, part_name, retire
 from skipstone.stores.encryption import Keys, protected_ids
@@ -92,7 +93,7 @@ class Committer:
                 parts = (
                     kept
                     if table is None
-                    else (*kept, self._put_table(table, making, next_sequence(kept), scratch, mine))
+                    else (*kept, self._put_table(table, change.indexes, making, next_sequence(kept), scratch, mine))
                 )
                 manifest = draft(previous, change, newest + 1, self._root, parts)
                 manifest = changed(manifest, indexes=tuple(map(self._sealed, change.indexes)))
@@ -154,8 +155,8 @@ class Committer:
         What the last part protects by a footer key stays protected, whoever writes.
         """
         footer_key = (self._keys.footer_key if self._keys is not None else "") or (kept[-1].key if kept else "")
-        return lambda path, schema: PartWriter(
-            path, schema, keys=self._keys, protected=protected_ids(indexes), footer_key=footer_key
+        return lambda path, schema, buckets: PartWriter(
+            path, schema, buckets=buckets, keys=self._keys, protected=protected_ids(indexes), footer_key=footer_key
         )
 
     def _last_parts(self, versions: Mapping[int, FileEntry]) -> tuple[PartRecord, ...]:
@@ -189,11 +190,19 @@ class Committer:
             raise KeyUnavailableError(msg)
         return self._keys.sealed(record, anew=anew)
 
-    def _put_table(self, table: pa.Table, making: MakePart, sequence: int, scratch: str, mine: list[str]) -> PartRecord:
+    def _put_table(
+        self,
+        table: pa.Table,
+        indexes: Sequence[IndexRecord],
+        making: MakePart,
+        sequence: int,
+        scratch: str,
+        mine: list[str],
+    ) -> PartRecord:
         """Write rows as a part."""
 
         def write(path: Path, file: str) -> PartRecord:
-            writer = making(path, table.schema)
+            writer = making(path, table.schema, buckets_for(table, indexes))
             try:
                 writer.write(table)
             except BaseException:

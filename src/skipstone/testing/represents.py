@@ -13,6 +13,7 @@ import pyarrow as pa
 from skipstone.indexes._hashing import hash_expression, spark_hash
 from skipstone.indexes._values import quoted
 from skipstone.indexing.objects import DataObject
+from skipstone.querying.clause import lookups_of
 from skipstone.querying.generate_clause import generate_clause
 from skipstone.testing.truth import evaluate
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from skipstone.expressions.tree import Expression
     from skipstone.indexing.index import Index
+    from skipstone.querying.clause import Clause
     from skipstone.querying.implication import Implication
 
 __all__ = [
@@ -145,7 +147,23 @@ def kept_objects(
     if labelled.clause is None:
         return np.ones(len(metadata), np.bool_)
     read = dataclasses.replace(metadata, fields={name: metadata.fields[name] for _, name in labelled.clause.requires})
-    return labelled.clause.might_match(read).fill_null(True).to_numpy(zero_copy_only=False)
+    kept: npt.NDArray[np.bool_] = labelled.clause.might_match(read).fill_null(True).to_numpy(zero_copy_only=False)
+    narrowed = dataclasses.replace(read, fields=_looked_up(read.fields, labelled.clause))
+    if (kept != labelled.clause.might_match(narrowed).fill_null(True).to_numpy(zero_copy_only=False)).any():
+        msg = f"{labelled.clause} answers otherwise when it is given only the values that its lookups name"
+        raise AssertionError(msg)
+    return kept
+
+
+def _looked_up(fields: Mapping[str, pa.Array], clause: Clause) -> dict[str, pa.Array]:
+    """Leave in sets only what a clause says it looks for."""
+    found = dict(fields)
+    for (_, name), lookup in lookups_of(clause).items():
+        if pa.types.is_list(fields[name].type):
+            lists = fields[name].to_pylist()
+            wanted = [None if values is None else [v for v in values if v in lookup.values] for values in lists]
+            found[name] = pa.array(wanted, fields[name].type)
+    return found
 
 
 def assert_represents(

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from skipstone.indexing.index import Index
 from skipstone.indexing.metadata_type import MetadataType
 from skipstone.querying.clause import Clause
+from skipstone.querying.lookup import SET, Lookup
 from skipstone.stores.metadata_store import Change, ColumnRecord, IndexRecord, ReadProfile, field_column
 
 if TYPE_CHECKING:
@@ -112,6 +113,10 @@ class HasTag(Clause):
     def requires(self) -> tuple[tuple[Index, str], ...]:
         return ((self.index, "tags"),)
 
+    @property
+    def lookups(self) -> Mapping[tuple[Index, str], Lookup]:
+        return {(self.index, "tags"): Lookup(values=(self.tag,))}
+
 
 @dataclass(frozen=True)
 class HasRows(Clause):
@@ -137,6 +142,7 @@ def record(index: Index, index_id: str, fields: Mapping[str, pa.DataType] | None
         profile=ReadProfile("parquet", {"mergeSchema": "true"}, {"zone": "UTC"}, "abc"),
         fields={name: str(kind) for name, kind in fields.items()},
         created="2024-01-01T00:00:00Z",
+        lookups={"tags": SET} if isinstance(index, StoredTagsIndex) else {},
     )
 
 

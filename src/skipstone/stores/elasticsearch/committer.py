@@ -186,7 +186,7 @@ def _compacted(reader: SnapshotReader, indexes: Sequence[IndexRecord]) -> pa.Tab
         covered = reader.coverage(record.id, meter)
         if not covered.any():
             continue
-        found = reader.fields([(record, name) for name in record.fields], meter)
+        found = reader.load([(record, name) for name in record.fields], meter).fields
         if not covered.all():
             columns[presence_column(record.id)] = pa.array(covered)
         for name in record.fields:

@@ -17,6 +17,7 @@ from skipstone.stores.elasticsearch.documents import fetch
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from skipstone.stores.buckets import Buckets
     from skipstone.stores.cache import ByteCache
     from skipstone.stores.elasticsearch.client import Client
     from skipstone.stores.elasticsearch.directory import StoredColumn
@@ -82,6 +83,10 @@ class SearchPart:
         """Say how many bytes columns take in memory, of those the part has."""
         found = self.directory().columns
         return sum(found[name].arrow_bytes for name in columns if name in found)
+
+    def buckets(self, column: str) -> Buckets | None:  # noqa: ARG002  (as other parts have it)
+        """Say that a column is whole, as all are here."""
+        return None
 
     def row_group_rows(self) -> list[int]:
         """Give the number of rows of each row group."""
