@@ -42,10 +42,6 @@ NOUNS = (
     "locations", "readings", "users", "shipments", "reviews", "documents", "contracts", "employees", "catalogue",
     "subscriptions", "alerts", "profiles", "assets", "campaigns",
 )  # fmt: skip
-QUALIFIERS = (
-    "current", "archive", "by-region", "by-month", "pending", "replica", "backup", "test", "history", "live", "import",
-    "export",
-)  # fmt: skip
 SYLLABLES = (
     "al", "ber", "cor", "dan", "el", "fin", "gra", "hol", "in", "jor", "kel", "lo", "mar", "nor", "ol", "pra", "qui",
     "ros", "sta", "ter", "ul", "ven", "wes", "xen", "yor", "zan",
@@ -117,16 +113,15 @@ class Slice:
     count: np.ndarray  # of each account
     application: np.ndarray  # of each database
     noun: np.ndarray
-    qualifier: np.ndarray
     serial: np.ndarray
     active: tuple[int, int]  # accounts and databases of one day
 
     def names(self, databases: np.ndarray, accounts: np.ndarray) -> list[str]:
         """Spell the names of some databases: application, account, collection."""
-        parts = (self.application, self.noun, self.qualifier, self.serial)
+        parts = (self.application, self.noun, self.serial)
         return [
-            f"{APPLICATIONS[p]}/{self.accounts[a]}/{NOUNS[n]}-{QUALIFIERS[q]}-{s:03d}"
-            for a, p, n, q, s in zip(accounts.tolist(), *(part[databases].tolist() for part in parts), strict=True)
+            f"{APPLICATIONS[p]}/{self.accounts[a]}/{NOUNS[n]}-{s:03d}"
+            for a, p, n, s in zip(accounts.tolist(), *(part[databases].tolist() for part in parts), strict=True)
         ]
 
 
@@ -160,7 +155,6 @@ def make_slice(shape: Shape, number: int) -> Slice:
         count,
         application,
         rng.integers(0, len(NOUNS), total),
-        rng.integers(0, len(QUALIFIERS), total),
         serial,
         (accounts, databases),
     )

@@ -48,7 +48,7 @@ def patterns(generated: Generated, column: str, count: int, seed: int, *, suffix
     files = objects(generated)
     queries = []
     for _ in range(count):
-        values = _column(files[rng.integers(len(files))], column)
+        values = column_of(files[rng.integers(len(files))], column)
         value = values[int(rng.integers(len(values)))].as_py()
         size = int(rng.integers(1, len(value) + 1))
         queries.append(_ends_with(column, value[-size:]) if suffix else _starts_with(column, value[:size]))
@@ -73,7 +73,7 @@ def _escaped(text: str) -> str:
 def agents(generated: Generated, count: int, seed: int) -> list[Query]:
     """Draw names of user agents that occur in the dataset, each name as likely as any other."""
     rng = np.random.default_rng(seed)
-    distinct = {agent for file in objects(generated) for agent in pc.unique(_column(file, "user_agent")).to_pylist()}
+    distinct = {agent for file in objects(generated) for agent in pc.unique(column_of(file, "user_agent")).to_pylist()}
     names = sorted({agent_name(agent) for agent in distinct})
     return [_agent_is(names[number]) for number in rng.integers(0, len(names), count)]
 
@@ -145,7 +145,7 @@ def kept(df: DataFrame, root: str) -> set[str]:
     return {unquote(file).partition(below)[2] for file in df.inputFiles()}
 
 
-def _column(file: Path, column: str) -> pa.Array:
+def column_of(file: Path, column: str) -> pa.Array:
     """Read one column of an object."""
     return pq.ParquetFile(file).read(columns=[column]).column(0).combine_chunks()
 
@@ -153,5 +153,5 @@ def _column(file: Path, column: str) -> pa.Array:
 def _distinct(files: list[Path], column: str) -> Iterator[tuple[int, pa.Array, np.ndarray]]:
     """Give, for each object, the distinct values of a column and how many rows have each."""
     for place, file in enumerate(files):
-        counted = _column(file, column).value_counts()
+        counted = column_of(file, column).value_counts()
         yield place, counted.field("values"), counted.field("counts").to_numpy()
