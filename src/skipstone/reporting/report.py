@@ -238,7 +238,6 @@ def _query(
         "scans": [_scan(scan, share) for scan, share in zip(scans, shares, strict=True)],
         "indicators": None if indicators is None else indicators.as_dict(),
         "verdict": missing if indicators is None else verdict(indicators),
-        "explanation": explanation.text,
     }, indicators
 
 

@@ -25,6 +25,7 @@ _FACTORS = {
     "scanning_factor": ("ψ", "psi"),
 }
 _FACTOR_NAMES = {factor: factor.replace("_", " ").capitalize() for factor in _FACTORS}
+_MOST_TEXT = 6_000
 _UNKNOWN = "\N{EN DASH}"
 
 
@@ -104,8 +105,12 @@ class _Shown:
         )
 
     def text(self, *place: str | int) -> Markup:
-        """Show a text, whatever is in it, apart from the direction of what stands around it."""
-        return Markup('<bdi data-of="{}">{}</bdi>').format(_pointer(place), visible(self.value(*place)))
+        """Show a text, whatever is in it, apart from the direction of what stands around it; a very long one is cut."""
+        value = visible(self.value(*place))
+        shown = Markup('<bdi data-of="{}">{}</bdi>').format(_pointer(place), value[:_MOST_TEXT])
+        if len(value) <= _MOST_TEXT:
+            return shown
+        return Markup('{} <span class="muted">… {:,} more characters</span>').format(shown, len(value) - _MOST_TEXT)
 
     def moment(self, *place: str | int) -> Markup:
         """Show a point in time."""
