@@ -1,4 +1,4 @@
-"""The command line: ``skipstone demo | index | refresh | describe | explain | drop | jar``.
+"""The command line: ``skipstone demo | index | refresh | describe | explain | report | drop | jar``.
 
 A thin layer: every command makes a quiet Spark session, calls what a program would call, and prints the outcome as
 text or as one JSON document.
