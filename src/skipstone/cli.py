@@ -1,4 +1,4 @@
-"""The command line: ``skipstone demo | index | refresh | describe | explain | report | drop | jar``.
+"""The command line: ``skipstone demo | index | refresh | describe | explain | indicators | report | drop | jar``.
 
 A thin layer: every command makes a quiet Spark session, calls what a program would call, and prints the outcome as
 text or as one JSON document.
@@ -19,9 +19,11 @@ import typer
 
 import skipstone
 from skipstone.cli_indexes import parse_index, shorthand
+from skipstone.cli_indicators import add_indicators
 from skipstone.cli_report import add_report
 from skipstone.cli_support import (
     Output,
+    PathArgument,
     Reading,
     console,
     dataset_command,
@@ -45,7 +47,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-PathArgument = Annotated[str | None, typer.Argument(metavar="PATH", help="Folder of the dataset; none with --table.")]
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")]
 VIEW = "dataset"
 _SELECT = re.compile(r"\s*\(*\s*(SELECT|WITH|FROM)\b", re.IGNORECASE)
@@ -218,6 +219,9 @@ def explain(
         str | None,
         typer.Argument(metavar="QUERY", help=f"A predicate, or a whole SELECT in which the dataset is called {VIEW}."),
     ] = None,
+    indicators: Annotated[
+        bool, typer.Option("--indicators", help="Run the predicate over every object, and say what limits skipping.")
+    ] = False,
 ) -> None:
     """Show what skipping does to a query, without running it: clauses, objects kept, and what was not used and why."""
     path, query = _without_path(reading, path, query)
@@ -231,9 +235,10 @@ def explain(
         planned = df.sparkSession.sql(query)
     else:
         planned = df.where(query)
-    explanation = dataset.explain(planned)
+    explanation = dataset.explain(planned, indicators=indicators)
     if reading.output is Output.JSON:
-        print_json({"root": dataset.root, "scans": explanation.scans, "text": explanation.text})
+        measured = {"indicators": explanation.indicators.as_dict()} if explanation.indicators is not None else {}
+        print_json({"root": dataset.root, "scans": explanation.scans, "text": explanation.text} | measured)
     else:
         typer.echo(explanation.text)
 
@@ -257,6 +262,7 @@ def drop(
         typer.echo(f"{dataset.root}: dropped {', '.join(dropped) or 'all metadata'}")
 
 
+add_indicators(app)
 add_report(app)
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from skipstone.errors import DatasetError, SettingError, SkipstoneError
+from skipstone.errors import DatasetError, SettingError, SkipstoneError, WorkloadError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,8 +29,19 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from skipstone.dataset import Dataset
+    from skipstone.reporting.report_workload import Statement
 
-__all__ = ["Output", "Reading", "console", "dataset_command", "failing_politely", "print_json", "quiet_session"]
+__all__ = [
+    "Output",
+    "PathArgument",
+    "Reading",
+    "console",
+    "dataset_command",
+    "failing_politely",
+    "print_json",
+    "quiet_session",
+    "workload_statements",
+]
 
 _PIPE_WIDTH = 160
 _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
@@ -243,6 +254,31 @@ class Reading:
         if self.table is not None:
             return Dataset.for_table(spark, self.table)
         return Dataset.for_path(spark, str(path), format=self.format, schema=self.schema, **options)
+
+
+PathArgument = Annotated[str | None, typer.Argument(metavar="PATH", help="Folder of the dataset; none with --table.")]
+
+
+def workload_statements(file: Path | None) -> list[Statement]:
+    """Read the statements of a workload's file; none without one.
+
+    Raises
+    ------
+    WorkloadError
+        When it cannot be read, or is not a list of statements.
+    """
+    from skipstone.reporting.report_workload import read_workload
+
+    if file is None:
+        return []
+    try:
+        return read_workload(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        msg = f"the workload {file} cannot be read: {error.strerror or error}"
+        raise WorkloadError(msg) from error
+    except UnicodeDecodeError as error:
+        msg = f"the workload {file} is not UTF-8 text: {error.reason} at byte {error.start}"
+        raise WorkloadError(msg) from error
 
 
 def dataset_command(

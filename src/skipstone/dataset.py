@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
+
+from pyspark.sql import DataFrame
 
 from skipstone import maintenance, registry
 from skipstone.engines.spark import attach, planner_of, store_for
@@ -11,12 +13,14 @@ from skipstone.errors import DatasetError
 from skipstone.relation import Relation
 from skipstone.reporting.describe import DESCRIBE_SCHEMA, describe_rows
 from skipstone.reporting.explain import Explanation, explain_scans
+from skipstone.reporting.indicators import Indicators, WorkloadIndicators
+from skipstone.reporting.measuring import measure_indicators
 from skipstone.settings import get_setting, own_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
     from skipstone.indexing.index import Index
@@ -140,9 +144,49 @@ class Dataset:
         """Give a row per index: what it is, how many objects it covers, how large it is, when it was refreshed."""
         return self._spark.createDataFrame(describe_rows(self._target()), DESCRIBE_SCHEMA)
 
-    def explain(self, df: DataFrame) -> Explanation:
-        """Explain what skipping does to a query: labelled tree, clause, what is kept, what was not used and why."""
-        return explain_scans(planner_of(self._spark), df, self.root)
+    def explain(self, df: DataFrame, *, indicators: bool = False) -> Explanation:
+        """Explain what skipping does to a query: labelled tree, clause, what is kept, what was not used and why.
+
+        The query is planned, not run.  With ``indicators`` its predicate is run over every object, and what limits
+        skipping, the layout or the metadata, is said too.
+        """
+        explanation = explain_scans(planner_of(self._spark), df, self.root)
+        return explanation.with_indicators(self.indicators(df)) if indicators and explanation.scans else explanation
+
+    @overload
+    def indicators(self, queries: DataFrame) -> Indicators: ...
+    @overload
+    def indicators(self, queries: Iterable[DataFrame]) -> WorkloadIndicators: ...
+    def indicators(self, queries: DataFrame | Iterable[DataFrame]) -> Indicators | WorkloadIndicators:
+        """Measure the paper's indicators of skipping effectiveness: selectivity, layout, metadata and scanning factor.
+
+        The predicate of each scan of this dataset is run over every object that Spark's own partition pruning leaves,
+        with skipping off, so this takes as long as the query would without skipping; a workload's predicates over the
+        same files are run together.  Relevant are the rows that satisfy the condition of their scan: of a join, those
+        that its filters leave, whether or not they find a partner.
+
+        Parameters
+        ----------
+        queries
+            A query, or the queries of a workload, whose geometric means come with their indicators.
+
+        Raises
+        ------
+        SoundnessError
+            When an object that holds a relevant row was skipped.  This must never happen: report it.
+        DatasetError
+            When a query does not scan this dataset.
+
+        Examples
+        --------
+        >>> logs.indicators(df.where("db_name = 'a'")).scanning_factor  # doctest: +SKIP
+        0.0125
+        >>> logs.indicators([df.where("db_name = 'a'"), df.where("status = 500")]).limit  # doctest: +SKIP
+        'layout'
+        """
+        if isinstance(queries, DataFrame):
+            return measure_indicators(self._spark, self._scan, self.root, [queries])[0]
+        return WorkloadIndicators(measure_indicators(self._spark, self._scan, self.root, list(queries)))
 
     def _target(self) -> maintenance.Target:
         """Give maintenance what it works on."""

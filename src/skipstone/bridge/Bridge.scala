@@ -23,7 +23,17 @@ object Bridge {
 
   def threadId(): Long = Thread.currentThread().getId
   def lastSeq(): Long = Stats.last()
+  def lastChange(): Long = Stats.lastChange()
   def entriesSince(seq: Long): String = Stats.since(seq)
+  def entriesChangedSince(change: Long): String = Stats.changedSince(change)
+  def entriesOfLastQuery(): String = Stats.ofLastQuery(threadId())
+
+  /** Wait until the entries of all queries that have run by now tell so. */
+  def settle(): Unit = Runs.settle()
+
+  /** Counts of rows and objects for the scans that queries make of a dataset; see [[Indicators]]. */
+  def indicators(scan: FileScan, root: String, queries: java.util.List[classic.Dataset[_]]): String =
+    new Indicators(scan, root).of(queries.asScala.toSeq)
 
   def scan(df: classic.Dataset[_]): FileScan = FileScan.of(df)
 

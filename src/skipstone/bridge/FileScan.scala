@@ -62,14 +62,14 @@ class FileScan private[skipstone] (val session: classic.SparkSession, rel: Logic
     }, file)
   }
 
-  private def hadoop = session.sessionState.newHadoopConfWithOptions(fs.options)
+  private[skipstone] def hadoop = session.sessionState.newHadoopConfWithOptions(fs.options)
 
   private def qualified(path: String): Path = {
     val p = new Path(path)
     p.getFileSystem(hadoop).makeQualified(p)
   }
 
-  private def fresh(): Seq[PartitionDirectory] = {
+  private[skipstone] def fresh(): Seq[PartitionDirectory] = {
     val index = fs.location match {
       case catalog: CatalogFileIndex => // a new one has a cache of its own, which is empty
         new CatalogFileIndex(session, catalog.table, catalog.sizeInBytes).filterPartitions(Nil)

@@ -1,5 +1,6 @@
 package org.apache.spark.sql.skipstone
 
+import java.lang.ref.WeakReference
 import java.util.BitSet
 import java.util.concurrent.ConcurrentHashMap
 
@@ -37,8 +38,10 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     if (Capture.active) return Capture.from(plan)
     val planner = Bridge.planner
     val enabled = conf.getConfString("spark.skipstone.enabled", "true").trim.equalsIgnoreCase("true")
-    if (planner == null || !enabled) plan
-    else guarded(plan) {
+    if (planner == null || !enabled) {
+      if (PlannedScans.watched) watch(Try(PruneFileSourcePartitions(plan)).getOrElse(plan))
+      plan
+    } else guarded(plan) {
       if (!plan.exists(candidate)) plan
       else wrap(Try(PruneFileSourcePartitions(plan)).getOrElse(plan), planner)
     }(error => warnOnce(s"Skipstone left a plan alone: $error"))
@@ -47,10 +50,24 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
   // Not `transform`: it would visit the relation below a Filter once more.
   private def wrap(plan: LogicalPlan, planner: Planner): LogicalPlan = plan match {
     case f @ Filter(condition, rel: LogicalRelation) if candidate(rel) =>
-      val wrapped = decide(Some(condition), rel, planner)
+      val wrapped = noted(Some(condition), rel, decide(Some(condition), rel, planner))
       if (wrapped eq rel) f else f.withNewChildren(Seq(wrapped))
-    case rel: LogicalRelation if candidate(rel) => decide(None, rel, planner)
+    case rel: LogicalRelation if candidate(rel) => noted(None, rel, decide(None, rel, planner))
     case other => other.mapChildren(wrap(_, planner))
+  }
+
+  /** The same visit where nothing is decided. */
+  private def watch(plan: LogicalPlan): Unit = plan match {
+    case Filter(condition, rel: LogicalRelation) if candidate(rel) => noted(Some(condition), rel, rel)
+    case rel: LogicalRelation if candidate(rel) => noted(None, rel, rel)
+    case other => other.children.foreach(watch)
+  }
+
+  private def noted(condition: Option[Expression], rel: LogicalRelation, planned: LogicalRelation): LogicalRelation = {
+    if (PlannedScans.watched) {
+      PlannedScans.add(condition, rel, planned)(selection(condition, rel, rel.relation.asInstanceOf[HadoopFsRelation]))
+    }
+    planned
   }
 
   private def decide(condition: Option[Expression], rel: LogicalRelation, planner: Planner): LogicalRelation = {
@@ -58,7 +75,10 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     val described = new RelationJson(rel, conf)
     val uuid = session.asInstanceOf[classic.SparkSession].sessionUUID
     val entry = new Entry(uuid, described.roots.take(5).map(_.toString), described.format, described.table)
+    entry.location = new WeakReference(described.fs.location)
     try guarded(rel) {
+      Runs.watch(session.asInstanceOf[classic.SparkSession].sparkContext)
+      entry.filters = condition.toSeq.flatMap(ExpressionJson.conjuncts).map(_.semanticHash()).toSet
       entry.condition = condition.flatMap(c => guarded(Option.empty[String])(Some(c.sql.take(2000)))(_ => ()))
       val timeout = Try(conf.getConfString("spark.skipstone.plannerTimeoutMs", "30000").toLong).getOrElse(30000L)
       val decision = guarded(Option.empty[Decision]) {
@@ -102,16 +122,16 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
       decision: Option[Decision], entry: Entry, planner: Planner, timeout: Long): LogicalRelation = {
     val fs = described.fs
     val listingStart = System.nanoTime()
-    val listing = Listing.of(fs.location)
-    val selects = partitionSelector(condition, rel, fs)
-    val selected = listing.directories.map(d => selects(d.values))
+    val (listing, selected) = selection(condition, rel, fs)
     entry.listingNs = System.nanoTime() - listingStart
     entry.listed = true
     count(entry, listing, selected)
 
     val matchStart = System.nanoTime()
     val answers = decision.map(_.kept).getOrElse(Nil).toArray
-    val rows = answers.map(k => listing.rowsIn(Snapshot.of(planner, k.id, k.rows, timeout)))
+    val snapshots = answers.map(k => Snapshot.of(planner, k.id, k.rows, timeout))
+    entry.objectsNs = System.nanoTime() - matchStart
+    val rows = snapshots.map(listing.rowsIn)
     val keep = new BitSet(listing.files.length)
     selected.indices.filter(selected(_)).foreach { d =>
       choose(listing, listing.starts(d), listing.starts(d + 1), answers, rows, keep, entry)
@@ -121,6 +141,7 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     entry.matchNs = System.nanoTime() - matchStart
     if (entry.skipped == 0) rel else {
       val wrapped = replace(rel, fs, listing, keep, entry)
+      entry.location = new WeakReference(wrapped.relation.asInstanceOf[HadoopFsRelation].location)
       entry.wrapped = true
       wrapped
     }
@@ -164,6 +185,14 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
       entry.bytesTotal += listing.directoryBytes(d)
     }
     entry.kept = entry.total
+  }
+
+  /** The objects of a scan, and of which of its directories Spark will read something. */
+  private def selection(
+      condition: Option[Expression], rel: LogicalRelation, fs: HadoopFsRelation): (Listing, Array[Boolean]) = {
+    val listing = Listing.of(fs.location)
+    val selects = partitionSelector(condition, rel, fs)
+    (listing, listing.directories.map(d => selects(d.values)))
   }
 
   /** The partition filters that Spark will prune with when it plans the scan. */

@@ -1,24 +1,42 @@
 package org.apache.spark.sql.skipstone
 
+import java.lang.ref.WeakReference
 import java.util.concurrent.atomic.AtomicLong
+
+import scala.collection.mutable.ArrayBuffer
 
 import com.fasterxml.jackson.core.JsonGenerator
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
+import org.apache.spark.sql.execution.datasources.FileIndex
 
-/** What was decided about one scan of one plan. Filled by one thread, then published once. */
+/** What was decided about one scan of one plan. Filled by one thread, then published once; a run completes it later. */
 private[skipstone] class Entry(val session: String, val roots: Seq[String], val format: String, val table: Option[String]) {
   var sequence = 0L
+  /** Grows with everything that is published about any entry. */
+  @volatile var change = 0L
   val thread: Long = Thread.currentThread().getId
-  val query: Long = Stats.queryId()
+  val query: Query = Stats.query()
   val timeMs: Long = System.currentTimeMillis()
   var listed, wrapped = false
   var total, kept, skipped, unindexed, stale = 0
   var bytesTotal, bytesSkipped = 0L
-  var listingNs, plannerNs, matchNs, totalNs = 0L
+  var listingNs, plannerNs, objectsNs, matchNs, totalNs = 0L
   var header: Option[JsonNode] = None
   var condition, error: Option[String] = None
+  /** What the planned scan lists its objects by: tells the scan in the plan that runs. */
+  var location = new WeakReference[FileIndex](null)
+  /** Hashes of its filters, which tell it from others of the same objects. */
+  var filters = Set.empty[Int]
+  @volatile var runMs: Option[Long] = None
+  @volatile var run: Option[ScanRun] = None
+
+  /** Reading metadata: what the planner says of itself, and fetching the table of objects. */
+  private def metadataNs: Long = {
+    val told = header.map(_.path("metadata_read_seconds").asDouble(0)).getOrElse(0.0)
+    math.min((told * 1e9).toLong, plannerNs)
+  }
 
   def write(g: JsonGenerator): Unit = {
     def seconds(name: String, ns: Long): Unit = g.writeNumberField(name, ns / 1e9)
@@ -30,10 +48,15 @@ private[skipstone] class Entry(val session: String, val roots: Seq[String], val 
       }
     }
     g.writeStartObject()
+    def counted(name: String, value: Option[Long]): Unit = value.filter(_ >= 0) match {
+      case Some(n) => g.writeNumberField(name, n)
+      case None => g.writeNullField(name)
+    }
     g.writeNumberField("seq", sequence)
+    g.writeNumberField("change", change)
     g.writeNumberField("thread", thread)
     g.writeStringField("session", session)
-    g.writeNumberField("query", query)
+    g.writeNumberField("query", query.id)
     g.writeNumberField("time_ms", timeMs)
     Json.strings(g, "roots", roots)
     g.writeStringField("format", format)
@@ -52,12 +75,39 @@ private[skipstone] class Entry(val session: String, val roots: Seq[String], val 
     seconds("planning_seconds", totalNs)
     g.writeObjectFieldStart("seconds")
     seconds("listing", listingNs)
-    seconds("planner", plannerNs)
-    seconds("match", matchNs)
+    seconds("planner", plannerNs - metadataNs)
+    seconds("metadata", metadataNs + objectsNs)
+    seconds("match", matchNs - objectsNs)
     g.writeEndObject()
+    counted("run_ms", runMs)
+    counted("scan_ms", run.map(_.milliseconds))
+    counted("rows_read", run.map(_.rows))
+    counted("files_read", run.map(_.files))
     g.writeStringField("condition", condition.orNull)
     g.writeStringField("error", error.orNull)
     g.writeEndObject()
+  }
+}
+
+/** A plan with its subqueries, and the entries of their scans. */
+private[skipstone] class Query(val id: Long) {
+  private val entries = ArrayBuffer.empty[Entry]
+
+  def add(entry: Entry): Unit = entries.synchronized(entries += entry)
+
+  /** Match the scans that ran to the entries: by what lists their objects and, of a self-join, by their filters. */
+  def ran(scans: Seq[ScanRun]): Seq[(Entry, Option[ScanRun])] = {
+    val planned = entries.synchronized(entries.toSeq)
+    val likely = for {
+      entry <- planned
+      location = entry.location.get
+      scan <- scans if location != null && scan.location == location
+    } yield (entry, scan, scan.location eq location, scan.filters.count(entry.filters.contains))
+    val found = new java.util.IdentityHashMap[Entry, ScanRun]()
+    likely.sortBy { case (_, _, same, filters) => (!same, -filters) }.foreach { case (entry, scan, _, _) =>
+      if (!found.containsKey(entry) && !found.containsValue(scan)) found.put(entry, scan)
+    }
+    planned.map(entry => entry -> Option(found.get(entry)))
   }
 }
 
@@ -66,31 +116,60 @@ private[skipstone] object Stats {
   private val Capacity = 10000
   private val entries = new java.util.ArrayDeque[Entry]()
   private val sequence = new AtomicLong
-  private val queries = new AtomicLong
+  private val changes = new AtomicLong
+  private val ids = new AtomicLong
   // A plan and its subqueries share a tracker; it has no id, so it is given one while it lives.
-  private val ids = new java.util.WeakHashMap[QueryPlanningTracker, java.lang.Long]()
+  private val queries = new java.util.WeakHashMap[QueryPlanningTracker, Query]()
 
-  def queryId(): Long = QueryPlanningTracker.get match {
-    case Some(tracker) => ids.synchronized {
-      ids.computeIfAbsent(tracker, _ => java.lang.Long.valueOf(queries.incrementAndGet()))
+  def query(): Query = QueryPlanningTracker.get match {
+    case Some(tracker) => queries.synchronized {
+      queries.computeIfAbsent(tracker, _ => new Query(ids.incrementAndGet()))
     }
-    case None => queries.incrementAndGet()
+    case None => new Query(ids.incrementAndGet())
   }
 
-  def add(entry: Entry): Unit = entries.synchronized {
-    entry.sequence = sequence.incrementAndGet()
-    if (entries.size >= Capacity) entries.removeFirst()
-    entries.addLast(entry)
+  def add(entry: Entry): Unit = {
+    entry.query.add(entry)
+    entries.synchronized {
+      entry.sequence = sequence.incrementAndGet()
+      entry.change = changes.incrementAndGet()
+      if (entries.size >= Capacity) entries.removeFirst()
+      entries.addLast(entry)
+    }
+  }
+
+  /** A query has run, perhaps once more. */
+  def ran(tracker: QueryPlanningTracker, nanoseconds: Long)(scans: => Seq[ScanRun]): Unit = {
+    val query = queries.synchronized(queries.get(tracker))
+    if (query != null) {
+      val completed = query.ran(scans)
+      entries.synchronized(completed.foreach { case (entry, run) =>
+        entry.run = run
+        entry.runMs = Some(nanoseconds / 1000000)
+        entry.change = changes.incrementAndGet()
+      })
+    }
   }
 
   def last(): Long = sequence.get
 
-  def since(seq: Long): String = {
-    val found = entries.synchronized(entries.toArray(new Array[Entry](0))).filter(_.sequence > seq)
-    Json.text { g =>
-      g.writeStartArray()
-      found.foreach(_.write(g))
-      g.writeEndArray()
-    }
+  def lastChange(): Long = changes.get
+
+  def since(seq: Long): String = written(all().filter(_.sequence > seq))
+
+  def changedSince(change: Long): String = written(entries.synchronized(all().filter(_.change > change)))
+
+  /** The entries of the latest query that a thread planned. */
+  def ofLastQuery(thread: Long): String = {
+    val own = all().filter(_.thread == thread)
+    written(own.filter(_.query eq own.last.query))
+  }
+
+  private def all(): Array[Entry] = entries.synchronized(entries.toArray(new Array[Entry](0)))
+
+  private def written(found: Array[Entry]): String = Json.text { g =>
+    g.writeStartArray()
+    found.foreach(_.write(g))
+    g.writeEndArray()
   }
 }

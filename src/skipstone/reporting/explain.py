@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from skipstone.expressions.tree import And, Expression, Not, Or
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from skipstone.engines.planner import Plan
     from skipstone.engines.spark import SparkPlanner
     from skipstone.querying.generate_clause import Labelled
+    from skipstone.reporting.indicators import Indicators
 
-__all__ = ["Explanation", "explain_scans"]
+__all__ = ["Explanation", "explain_scans", "indicator_lines"]
 
 _MOST_LINES = 60
 
@@ -30,6 +31,15 @@ class Explanation:
 
     text: str
     scans: tuple[ScanStats, ...]
+    indicators: Indicators | None = None
+
+    def with_indicators(self, indicators: Indicators) -> Explanation:
+        """Give the explanation with what the query's indicators say."""
+        return replace(
+            self,
+            text="\n".join([self.text, "", *indicator_lines(indicators)]),
+            indicators=indicators,
+        )
 
     def __str__(self) -> str:
         return self.text
@@ -91,7 +101,10 @@ def _scan_text(number: int, of: int, scan: ScanStats, plan: Plan | None) -> str:
         lines.append(f"  problem: {scan.error}")
     for decision in plan.decisions if plan is not None else ():
         if decision.labelled is not None:
-            lines += ["  predicate, with the clauses that represent its parts:", *_tree(decision.labelled)]
+            lines += [
+                "  predicate, with the clauses that represent its parts:",
+                *_tree(decision.labelled),
+            ]
     lines.append(f"  clause: {scan.clause or 'none'}")
     lines.append(f"  indexes used: {', '.join(scan.used) or 'none'}")
     if scan.not_used:
@@ -102,6 +115,57 @@ def _scan_text(number: int, of: int, scan: ScanStats, plan: Plan | None) -> str:
         f"{scan.metadata_bytes_read:,} bytes of metadata read"
     )
     return "\n".join(lines)
+
+
+def indicator_lines(found: Indicators) -> list[str]:
+    r"""Tell a query's indicators, and in one sentence what limits skipping.
+
+    Examples
+    --------
+    >>> from skipstone.reporting.indicators import Indicators
+    >>> print("\n".join(indicator_lines(Indicators(4, 1, 1, 400, 10, 100, 100))))
+    indicators (shares of rows):
+      selectivity σ 0.025: 10 of 400 rows are relevant
+      layout factor λ 0.1: these are in 1 of 4 objects, with 100 rows in all
+      metadata factor μ 1: 1 object is read, with 100 rows in all
+      scanning factor ψ 0.25 = σ / (λ μ)
+      Neither a better layout nor better metadata would halve what is read.
+    """
+    sigma, lam, mu, psi = found.factors()
+    read = f"{found.kept_objects:,} object{' is' if found.kept_objects == 1 else 's are'} read"
+    title = "indicators (shares of rows):"
+    if sigma is None:
+        lines = [title, f"  no row of {found.rows:,} is relevant, so the four factors are undefined; {read}"]
+        vain = "The metadata is the limit: an index that tells more would skip all of them."
+        return [*lines, f"  {vain}"] if found.kept_objects else lines
+    relevant = f"{found.relevant_objects:,} of {found.objects:,} objects, with {found.rows_in_relevant_objects:,} rows"
+    return [
+        title,
+        f"  selectivity σ {sigma:.3g}: {found.relevant_rows:,} of {found.rows:,} rows are relevant",
+        f"  layout factor λ {lam:.3g}: these are in {relevant} in all",
+        f"  metadata factor μ {mu:.3g}: {read}, with {found.rows_in_kept_objects:,} rows in all",
+        f"  scanning factor ψ {psi:.3g} = σ / (λ μ)",
+        f"  {_limit(found)}",
+    ]
+
+
+def _limit(found: Indicators) -> str:
+    """Say what limits skipping, and what to do."""
+    match found.limit:
+        case "layout":
+            return (
+                "The layout, not the metadata, is the limit: the relevant rows are spread over "
+                f"{found.relevant_objects:,} objects and would fit into {found.fewest_objects:,}; write the data "
+                "sorted or clustered by the columns of the predicate."
+            )
+        case "metadata":
+            vain = found.kept_objects - found.relevant_objects
+            return (
+                f"The metadata is the limit: {vain:,} of the {found.kept_objects:,} objects that are read hold no "
+                "relevant row; add an index for what none serves, or a finer one (a value list in place of bounds, a "
+                "smaller fpp, longer prefixes, more gaps or boxes), and refresh what is not indexed or has changed."
+            )
+    return "Neither a better layout nor better metadata would halve what is read."
 
 
 def _tree(labelled: Labelled) -> Iterator[str]:

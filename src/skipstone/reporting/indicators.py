@@ -24,10 +24,11 @@ __all__ = ["FACTORS", "Indicators", "WorkloadIndicators"]
 FACTORS = ("selectivity", "layout_factor", "metadata_factor", "scanning_factor")
 
 _ROUNDING = 1e-9
-_NEAR = 2.0
-"""A query that scans less than this many times its relevant rows has nothing worth improving."""
+_WORTH = 2.0
+"""What a better layout and better metadata must save together, as a ratio of rows scanned, to be worth a word."""
 
 
+Limit = Literal["layout", "metadata"]
 _Four = tuple[float | None, float | None, float | None, float | None]
 
 
@@ -61,16 +62,9 @@ class _Factors(ABC):
         return self.factors()[3]
 
     @property
-    def limit(self) -> Literal["layout", "metadata"] | None:
-        """What costs more: ψ is σ times 1/λ for the layout and times 1/μ for the metadata.
-
-        ``None`` when less than twice the relevant rows are scanned, and where the factors are undefined.  When both
-        cost the same it is the metadata, which is cheaper to change than the layout.
-        """
-        sigma, lam, mu, psi = self.factors()
-        if sigma is None or lam is None or mu is None or psi is None or psi < _NEAR * sigma:
-            return None
-        return "layout" if lam < mu * (1 - _ROUNDING) else "metadata"
+    @abstractmethod
+    def limit(self) -> Limit | None:
+        """What there is more to gain from: a better layout, or better metadata; ``None``: from neither."""
 
     def check(self) -> None:
         """Check ψ = σ / (λ μ) to rounding.
@@ -115,7 +109,7 @@ class Indicators(_Factors):
     >>> found.selectivity, found.layout_factor, found.metadata_factor, found.scanning_factor
     (0.025, 0.1, 0.5, 0.5)
     >>> found.limit
-    'layout'
+    'metadata'
     """
 
     objects: int
@@ -147,6 +141,32 @@ class Indicators(_Factors):
             self.rows_in_relevant_objects / self.rows_in_kept_objects,
             self.rows_in_kept_objects / self.rows,
         )
+
+    @property
+    def fewest_objects(self) -> int:
+        """How many objects of the dataset's mean size the relevant rows would fill: no layout can do with fewer."""
+        return -(-self.relevant_rows * self.objects // self.rows) if self.rows else 0
+
+    @property
+    def costs(self) -> tuple[float, float]:
+        """How many times as many rows are scanned for want of a better layout, and for want of better metadata.
+
+        The layout's cost is the rows in relevant objects over those of the fewest objects that could hold the relevant
+        rows, the metadata's is 1/μ.  One row in one object costs the layout nothing, however low λ is.
+        """
+        if not self.relevant_rows:
+            return 1.0, 1.0
+        fewest = self.fewest_objects * self.rows / self.objects
+        layout = max(1.0, self.rows_in_relevant_objects / fewest)
+        return layout, self.rows_in_kept_objects / self.rows_in_relevant_objects
+
+    @property
+    def limit(self) -> Limit | None:
+        """What there is more to gain from: a better layout, or better metadata; ``None``: not even half from both.
+
+        When both would gain the same it is the metadata, which is cheaper to change than the layout.
+        """
+        return _greater(*self.costs)
 
     def as_dict(self) -> dict[str, Any]:
         """Give the counts, the factors and the limit, ready for JSON."""
@@ -199,6 +219,12 @@ class WorkloadIndicators(_Factors, Sequence[Indicators]):
         )
         return sigma, lam, mu, psi
 
+    @property
+    def limit(self) -> Limit | None:
+        """What there is more to gain from, over the queries that have a limit; ``None`` when none has."""
+        limited = [query.costs for query in self._queries if query.limit is not None]
+        return _greater(*map(_geometric_mean, zip(*limited, strict=True))) if limited else None
+
     def as_dict(self) -> dict[str, Any]:
         """Give every query's indicators, the means and the limit, ready for JSON."""
         return {
@@ -210,6 +236,13 @@ class WorkloadIndicators(_Factors, Sequence[Indicators]):
 
     def __repr__(self) -> str:
         return f"WorkloadIndicators({len(self)} queries, {self.left_out} left out, geometric means: {self._shown()})"
+
+
+def _greater(layout: float, metadata: float) -> Limit | None:
+    """Name the greater of two costs, if they matter together."""
+    if layout * metadata < _WORTH * (1 - _ROUNDING):
+        return None
+    return "layout" if layout > metadata * (1 + _ROUNDING) else "metadata"
 
 
 def _geometric_mean(values: Sequence[float]) -> float:

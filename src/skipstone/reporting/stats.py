@@ -30,10 +30,18 @@ class ObjectCounts:
 
 @dataclass(frozen=True, slots=True)
 class ScanStats:
-    """What happened to one file scan when its query was planned.
+    """What happened to one file scan when its query was planned, and when it ran.
 
     ``clause`` is what was asked of the metadata, ``used`` the indexes that it asked, ``not_used`` a sentence for
-    everything that could not help.  ``seconds`` splits ``planning_seconds`` into its parts.
+    everything that could not help.
+
+    ``seconds`` splits ``planning_seconds``: ``listing`` the objects, the ``planner`` (making the clause and evaluating
+    it), reading ``metadata``, and the ``match`` of the answer with the listing.
+
+    The rest is ``None`` until the query has run, and then of its latest run: ``run_seconds`` is how long the whole
+    query ran, ``scan_seconds`` the time that its tasks together spent in this scan (columnar scans only: Parquet and
+    ORC), ``rows_read`` and ``files_read`` what the scan gave and opened.  A scan whose result Spark took from an equal
+    one keeps ``None`` in these three.
     """
 
     objects: ObjectCounts
@@ -52,6 +60,10 @@ class ScanStats:
     seconds: dict[str, float]
     query: int
     plan: int
+    run_seconds: float | None = None
+    scan_seconds: float | None = None
+    rows_read: int | None = None
+    files_read: int | None = None
 
     @classmethod
     def of(cls, entry: dict[str, Any]) -> ScanStats:
@@ -73,7 +85,15 @@ class ScanStats:
             seconds=dict(entry.get("seconds") or {}),
             query=entry["query"],
             plan=entry.get("plan") or 0,
+            run_seconds=_seconds(entry.get("run_ms")),
+            scan_seconds=_seconds(entry.get("scan_ms")),
+            rows_read=entry.get("rows_read"),
+            files_read=entry.get("files_read"),
         )
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1_000
 
 
 class SkippingStats(Sequence[ScanStats]):
@@ -82,27 +102,33 @@ class SkippingStats(Sequence[ScanStats]):
     def __init__(self, spark: SparkSession) -> None:
         self._bridge: Any = spark._jvm.org.apache.spark.sql.skipstone.Bridge  # type: ignore[union-attr]
         self._thread = int(self._bridge.threadId())
-        self._seen = self._start = int(self._bridge.lastSeq())
+        self._start = int(self._bridge.lastSeq())
+        self._change = int(self._bridge.lastChange())
         self._end: int | None = None
-        self._entries: list[ScanStats] = []
+        self._entries: dict[int, ScanStats] = {}
         with _blocks_lock:
             _blocks.append(self)
 
     def _close(self) -> None:
         """Take no entries after this moment."""
         self._end = int(self._bridge.lastSeq())
-        self._fetch()
+        self._read()
 
-    def _fetch(self) -> None:
-        """Read what the bridge has recorded since the last look."""
-        if self._end is not None and self._seen >= self._end:
-            return
-        for entry in json.loads(self._bridge.entriesSince(self._seen)):
-            if self._end is not None and entry["seq"] > self._end:
-                break
-            self._seen = max(self._seen, entry["seq"])
-            if self._owns(entry["seq"], entry["thread"]):
-                self._entries.append(ScanStats.of(entry))
+    def _read(self) -> None:
+        """Read what the bridge has recorded since the last look: new entries, and old ones whose query has run."""
+        self._bridge.settle()
+        for entry in json.loads(self._bridge.entriesChangedSince(self._change)):
+            self._change = max(self._change, entry["change"])
+            seq = entry["seq"]
+            inside = self._start < seq and (self._end is None or seq <= self._end)
+            if inside and self._owns(seq, entry["thread"]):
+                self._entries[seq] = ScanStats.of(entry)
+
+    def _fetch(self) -> list[ScanStats]:
+        """Give the entries as they are now; once the block is closed and all its queries ran, nothing can change."""
+        if self._end is None or any(entry.run_seconds is None for entry in self._entries.values()):
+            self._read()
+        return [self._entries[seq] for seq in sorted(self._entries)]
 
     def _owns(self, seq: int, thread: int) -> bool:
         """Say whether an entry is this block's: its own thread's, or one of a thread that had no block of its own."""
@@ -118,16 +144,13 @@ class SkippingStats(Sequence[ScanStats]):
     @overload
     def __getitem__(self, position: slice) -> list[ScanStats]: ...
     def __getitem__(self, position: int | slice) -> ScanStats | list[ScanStats]:
-        self._fetch()
-        return self._entries[position]
+        return self._fetch()[position]
 
     def __len__(self) -> int:
-        self._fetch()
-        return len(self._entries)
+        return len(self._fetch())
 
     def __repr__(self) -> str:
-        self._fetch()
-        return f"SkippingStats({self._entries!r})"
+        return f"SkippingStats({self._fetch()!r})"
 
 
 _blocks: list[SkippingStats] = []
@@ -166,6 +189,5 @@ def last_query(spark: SparkSession) -> list[ScanStats]:
 
     require_bridge(spark)
     bridge: Any = spark._jvm.org.apache.spark.sql.skipstone.Bridge  # type: ignore[union-attr]
-    thread = int(bridge.threadId())
-    entries = [ScanStats.of(e) for e in json.loads(bridge.entriesSince(0)) if e["thread"] == thread]
-    return [e for e in entries if e.query == entries[-1].query] if entries else []
+    bridge.settle()
+    return [ScanStats.of(entry) for entry in json.loads(bridge.entriesOfLastQuery())]

@@ -1,0 +1,218 @@
+package org.apache.spark.sql.skipstone
+
+import java.util.BitSet
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.core.JsonGenerator
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.{classic, Row}
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.types.DataTypeUtils
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils
+import org.apache.spark.sql.execution.datasources._
+import org.apache.spark.sql.functions
+import org.apache.spark.sql.types._
+
+/**
+ * Measures what the paper's indicators are made of (section IV-A): for each scan of a dataset the objects and rows that
+ * there are, that satisfy the scan's condition, and that the plan keeps.
+ *
+ * The condition is the one that the rule saw; it is run once more over every object that partition pruning leaves, with
+ * skipping off and the object's number as a partition column (Python UDFs read ahead, so a file's name would not do).
+ */
+private[skipstone] class Indicators(dataset: FileScan, root: String) {
+  import Indicators._
+
+  private lazy val everything: Seq[FileStatusWithMetadata] = dataset.fresh().flatMap(_.files)
+  private val rows = mutable.HashMap.empty[(String, Map[String, String], Path), Long]
+  private val sessions = mutable.HashMap.empty[String, classic.SparkSession]
+
+  /** A list for each query, with an object for each of its scans of the dataset. */
+  def of(queries: Seq[classic.Dataset[_]]): String = {
+    val planned = queries.map(q => scansOf(q))
+    val scans = planned.flatten
+    val hits = relevantRows(scans)
+    var next = 0
+    Json.text { g =>
+      g.writeStartArray()
+      planned.foreach { ofQuery =>
+        g.writeStartArray()
+        ofQuery.foreach { scan =>
+          write(g, scan, hits(next))
+          next += 1
+        }
+        g.writeEndArray()
+      }
+      g.writeEndArray()
+    }
+  }
+
+  private def scansOf(query: classic.Dataset[_]): Seq[PlannedScan] = PlannedScans.of {
+    // A DataFrame is planned once; the same plan in a new one is planned anew.
+    classic.Dataset.ofRows(query.sparkSession, query.queryExecution.analyzed).queryExecution.optimizedPlan
+  }.filter(concerns)
+
+  private def concerns(scan: PlannedScan): Boolean =
+    scan.fs.location.rootPaths.exists(within(_, root)) ||
+      scan.rel.catalogTable.flatMap(_.storage.locationUri).exists(uri => within(new Path(uri), root)) ||
+      scan.listing.files.exists(f => within(f.getPath, root))
+
+  /** The dataset's objects as a query sees it: as it listed them itself, where it reads the whole of the dataset. */
+  private def objectsFor(scan: PlannedScan): Seq[FileStatusWithMetadata] = {
+    val same = scan.fs.location.rootPaths.toSet == dataset.fs.location.rootPaths.toSet && scan.fs.options == dataset.fs.options
+    if (same) scan.listing.files.toSeq else everything
+  }
+
+  /** For each scan the number of rows that satisfy its condition, by the object's place in the listing; null: all do. */
+  private def relevantRows(scans: Seq[PlannedScan]): Seq[Int => Long] = {
+    val found = new Array[Int => Long](scans.size)
+    val filtered = scans.zipWithIndex.filter(_._1.condition.isDefined)
+    val (together, alone) = filtered.partition { case (s, _) => combines(s.condition.get) }
+    together.groupBy { case (scan, _) => signature(scan) }.values.flatMap(_.grouped(MostTogether)).foreach { group =>
+      val counts = if (group.size == 1) None else try Some(countTogether(group.map(_._1))) catch {
+        case NonFatal(_) => None // a condition that fails where another one would have spared it the row
+      }
+      group.zipWithIndex.foreach { case ((scan, i), place) =>
+        found(i) = counts.map(_(place)).getOrElse(countAlone(scan))
+      }
+    }
+    alone.foreach { case (scan, i) => found(i) = countAlone(scan) }
+    found.toSeq
+  }
+
+  private def countAlone(scan: PlannedScan): Int => Long = {
+    val (relation, number) = numberedObjects(scan, scan.selected)
+    val counts = run(scan, Project(Seq(number), Filter(scan.condition.get, relation)))
+      .groupBy(FileScan.ObjectColumn).count().collect().map(r => r.getInt(0) -> r.getLong(1)).toMap
+    counts.getOrElse(_, 0L)
+  }
+
+  /** Conditions over the same files in one pass. */
+  private def countTogether(scans: Seq[PlannedScan]): Seq[Int => Long] = {
+    val union = new BitSet()
+    scans.foreach(s => union.or(s.selected))
+    val (relation, number) = numberedObjects(scans.head, union)
+    val marks = scans.zipWithIndex.map { case (scan, i) =>
+      val columns = AttributeMap(scan.rel.output.zip(scans.head.rel.output))
+      val condition = scan.condition.get.transform { case a: AttributeReference => columns.getOrElse(a, a) }
+      Alias(If(Coalesce(Seq(condition, Literal.FalseLiteral)), Literal(1L), Literal(0L)), s"c$i")()
+    }
+    val sums = scans.indices.map(i => functions.sum(s"c$i"))
+    val counts = run(scans.head, Project(number +: marks, relation))
+      .groupBy(FileScan.ObjectColumn).agg(sums.head, sums.tail: _*).collect().map(r => r.getInt(0) -> r).toMap
+    scans.indices.map(i => (object_ : Int) => counts.get(object_).fold(0L)(_.getLong(i + 1)))
+  }
+
+  private def numberedObjects(scan: PlannedScan, wanted: BitSet): (LogicalRelation, Attribute) = {
+    val fs = scan.fs
+    val types = fs.location.partitionSchema
+    val directories = scan.listing.directories.indices.flatMap { d =>
+      val directory = scan.listing.directories(d)
+      (scan.listing.starts(d) until scan.listing.starts(d + 1)).filter(wanted.get).map { i =>
+        val values = types.fields.indices.map(c => directory.values.get(c, types(c).dataType))
+        PartitionDirectory(new GenericInternalRow(values.toArray[Any] :+ i), Seq(scan.listing.files(i)))
+      }
+    }
+    val schema = StructType(fs.partitionSchema.fields :+ Number)
+    val number = AttributeReference(Number.name, Number.dataType, nullable = false)()
+    val relation = fs.copy(location = new IndexingFileIndex(fs.location.rootPaths, schema, directories),
+      partitionSchema = schema, bucketSpec = None)(fs.sparkSession)
+    (scan.rel.copy(relation = relation, output = scan.rel.output :+ number, catalogTable = None), number)
+  }
+
+  /** The rows of objects, as a scan reads them; each counted once, from Parquet's footers alone. */
+  private def rowsOf(scan: PlannedScan, files: Seq[FileStatusWithMetadata]): FileStatusWithMetadata => Long = {
+    def key(file: FileStatusWithMetadata) = (scan.fs.fileFormat.getClass.getName, scan.fs.options, file.getPath)
+    val unknown = files.distinctBy(_.getPath).filterNot(f => rows.contains(key(f)))
+    if (unknown.nonEmpty) {
+      val schema = StructType(Seq(Number))
+      val directories = unknown.zipWithIndex.map { case (f, i) => PartitionDirectory(new GenericInternalRow(Array[Any](i)), Seq(f)) }
+      val location = new IndexingFileIndex(scan.fs.location.rootPaths, schema, directories)
+      val relation = scan.fs.copy(location = location, partitionSchema = schema, bucketSpec = None)(scan.fs.sparkSession)
+      val columns = DataTypeUtils.toAttributes(CharVarcharUtils.replaceCharVarcharWithStringInSchema(relation.schema))
+      val plan = LogicalRelation(relation, columns, None, false, None)
+      unknown.foreach(f => rows(key(f)) = 0L)
+      run(scan, plan).groupBy(Number.name).count().collect().foreach(r => rows(key(unknown(r.getInt(0)))) = r.getLong(1))
+    }
+    file => rows(key(file))
+  }
+
+  /** In a session of its own, so that skipping is off for this query only. */
+  private def run(scan: PlannedScan, plan: LogicalPlan): classic.Dataset[Row] = {
+    val session = sessions.getOrElseUpdate(scan.fs.sparkSession.asInstanceOf[classic.SparkSession].sessionUUID, {
+      val made = scan.fs.sparkSession.asInstanceOf[classic.SparkSession].cloneSession()
+      made.conf.set("spark.skipstone.enabled", "false")
+      made
+    })
+    classic.Dataset.ofRows(session, plan.transformUpWithSubqueries { case rel: LogicalRelation => unwrapped(rel) })
+  }
+
+  private def write(g: JsonGenerator, scan: PlannedScan, satisfying: Int => Long): Unit = {
+    val objects = objectsFor(scan)
+    val counted = rowsOf(scan, objects)
+    val known = objects.iterator.map(_.getPath).toSet
+    val places = scan.listing.files.indices.filter(i => known(scan.listing.files(i).getPath))
+    def rows(place: Int): Long = counted(scan.listing.files(place))
+    val hits = if (satisfying == null) rows _ else satisfying
+    val relevant = places.filter(i => scan.selected.get(i) && hits(i) > 0)
+    val kept = places.filter(scan.kept.get)
+    val lost = relevant.filterNot(scan.kept.get).map(scan.listing.files(_))
+    lost.foreach(refuseChanged)
+    g.writeStartObject()
+    g.writeNumberField("objects", objects.size)
+    g.writeNumberField("relevant_objects", relevant.size)
+    g.writeNumberField("kept_objects", kept.size)
+    g.writeNumberField("rows", objects.iterator.map(counted).sum)
+    g.writeNumberField("relevant_rows", relevant.map(hits).sum)
+    g.writeNumberField("rows_in_relevant_objects", relevant.map(rows(_)).sum)
+    g.writeNumberField("rows_in_kept_objects", kept.map(rows(_)).sum)
+    g.writeStringField("condition", scan.condition.map(_.sql.take(2000)).orNull)
+    g.writeNumberField("lost", lost.size)
+    Json.strings(g, "lost_objects", lost.take(10).map(_.getPath.toString))
+    g.writeEndObject()
+  }
+
+  /** An object that is another one than the query listed tells nothing about skipping. */
+  private def refuseChanged(file: FileStatusWithMetadata): Unit = {
+    val path = file.getPath
+    val now = path.getFileSystem(dataset.hadoop).getFileStatus(path)
+    if (now.getLen != file.getLen || now.getModificationTime != file.getModificationTime) {
+      throw new IllegalArgumentException(s"$path has changed since the DataFrame listed it: read the dataset anew")
+    }
+  }
+}
+
+private[skipstone] object Indicators {
+  private val Number = StructField(FileScan.ObjectColumn, IntegerType, nullable = false)
+  private val MostTogether = 32
+
+  private def within(path: Path, root: String): Boolean =
+    Iterator.iterate(path)(_.getParent).takeWhile(_ != null).exists(_.toString == root)
+
+  /** Whether a condition may be evaluated for every row: no user's code, no subquery, nothing that varies. */
+  private def combines(condition: Expression): Boolean =
+    condition.deterministic && !SubqueryExpression.hasSubquery(condition) && !condition.exists {
+      case _: PythonUDF | _: ScalaUDF | _: UserDefinedExpression => true
+      case _ => false
+    }
+
+  private def signature(scan: PlannedScan): Any = {
+    val fs = scan.fs
+    (fs.sparkSession, scan.listing.digest.toSeq, fs.fileFormat.getClass, fs.options, fs.dataSchema, fs.partitionSchema,
+      scan.rel.output.map(a => (a.name, a.dataType, a.metadata)))
+  }
+
+  /** The relation as it was before the rule: the subqueries of a condition have been planned already. */
+  private def unwrapped(rel: LogicalRelation): LogicalRelation = rel.relation match {
+    case fs: HadoopFsRelation => fs.location match {
+      case wrapped: SkipstoneFileIndex => rel.copy(relation = fs.copy(location = wrapped.base)(fs.sparkSession))
+      case _ => rel
+    }
+    case _ => rel
+  }
+}
