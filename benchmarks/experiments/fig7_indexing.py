@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.datasets import database_logs, weather
+from benchmarks.datasets.database_accounts import Shape
 from benchmarks.experiments import plots
 from benchmarks.experiments.record import Finding, Record
 from benchmarks.measures import Subject, interleave
@@ -38,7 +39,7 @@ COUNTS = (1, 2, 4, 8)
 def run(scale: Scale, conditions: Conditions) -> Record:
     """Build indexes on the first columns in one call, and on each column by itself."""
     logs = database_logs.generate(scale.database_logs)
-    threshold = database_logs.Shape(logs.objects).threshold
+    threshold = Shape(logs.objects).threshold
     grid = weather.generate(scale.weather)
     rows = _measure("Hybrid", logs, HYBRID, lambda c: HybridIndex(c, threshold=threshold), scale, conditions)
     rows += _measure("MinMax", grid, None, MinMaxIndex, scale, conditions)

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 import skipstone
 from benchmarks.datasets import database_logs
+from benchmarks.datasets.database_accounts import Shape
 from benchmarks.experiments import plots, workloads
 from benchmarks.experiments.record import Finding, Record
 from benchmarks.measures import Sample, Subject, interleave
@@ -45,7 +46,7 @@ NONE = "none"
 def run(scale: Scale, conditions: Conditions) -> Record:
     """Index db_name in three ways, each with metadata of its own, and run the queries with each in turn."""
     generated = database_logs.generate(scale.database_logs)
-    threshold = database_logs.Shape(generated.objects).threshold
+    threshold = Shape(generated.objects).threshold
     indexes = {
         "ValueList": ValueListIndex("db_name"),
         "BloomFilter": BloomFilterIndex("db_name"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import skipstone
 from benchmarks.datasets import database_logs, weather
+from benchmarks.datasets.database_accounts import GENERATED_SHARE, HEIGHT
 from benchmarks.experiments import plots
 from benchmarks.experiments.fig8_breakdown import column_bytes
 from benchmarks.experiments.record import Finding, Record
@@ -43,7 +44,7 @@ PAPER = (
     "12.16 GB: as shares of the column ValueList 2.4 %, BloomFilter 1.0 %, Hybrid 0.6 %, Prefix(15) 0.25 %, Suffix(15) "
     "0.53 %, Formatted 0.04 %, MinMax 0.02 % or less. Each takes 8.5 to 15 minutes, MinMax about one."
 )
-WEIGHTS = {"named": 1 - database_logs.GENERATED_SHARE, "generated": database_logs.GENERATED_SHARE}
+WEIGHTS = {"named": 1 - GENERATED_SHARE, "generated": GENERATED_SHARE}
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def run(scale: Scale, conditions: Conditions) -> Record:
     grid = weather.generate(scale.weather)
     rows.append(_weather(grid, scale, conditions))
     condition = (
-        f"Objects of {database_logs.HEIGHT:,} rows with the paper's distinct values: {samples['named'].objects} with "
+        f"Objects of {HEIGHT:,} rows with the paper's distinct values: {samples['named'].objects} with "
         f"named accounts, {samples['generated'].objects} with generated ones, weighted "
         f"{100 * WEIGHTS['named']:.0f} to {100 * WEIGHTS['generated']:.0f}. Weather: {grid}. {scale.builds} timed "
         f"builds each. {conditions.described}."
