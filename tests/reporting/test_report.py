@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import threading
@@ -11,11 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from skipstone import BloomFilterIndex, Dataset, MinMaxIndex, ValueListIndex
+from skipstone import BloomFilterIndex, Dataset, GapListIndex, MinMaxIndex, ValueListIndex
 from skipstone.cli import app
 from skipstone.errors import DatasetError, WorkloadError
 from skipstone.reporting.report import make_report
 from skipstone.reporting.report_workload import Statement
+from tests.stores.keys import key_bytes, key_file, kms_settings
 from tests.support import conf
 
 OBJECTS = 8
@@ -183,6 +185,31 @@ def test_reports_of_several_threads_do_not_mix(dataset):
     assert {str(contributed(query)) for query in found[1]} == {"{'minmax(a)': (7, 3), 'valuelist(b)': (4, 0)}"}
 
 
+def test_a_protected_index_keeps_its_options_to_itself(spark, tmp_path):
+    folder = tmp_path / "data"
+    for number in range(3):
+        write(folder, number)
+    old(folder)
+    keys = key_file(tmp_path / "keys", "hr")
+    holder, other = spark.newSession(), spark.newSession()
+    for name, value in kms_settings(keys).items():
+        holder.conf.set(f"spark.skipstone.kms.{name}", value)
+    made = Dataset.for_path(holder, str(folder))
+    made.create_indexes(GapListIndex("a", workload=[(12345, 54321)], key="hr", name="gaps"), ValueListIndex("b"))
+    with_key = make_report(made, ["a < 10"], measure=False)
+    assert "12345" in made.describe().where("name = 'gaps'").first()["options"]
+    index = with_key.as_dict()["indexes"][0]
+    assert (index["name"], index["key"], index["options"]) == ("gaps", "hr", {})
+    assert contributed(with_key.as_dict()["queries"][0]) == {"gaps": (2, 2)}
+    without = make_report(Dataset.for_path(other, str(folder)), ["a < 10", "b = 'x'"], measure=False)
+    assert "key" in without.as_dict()["indexes"][0]["not_used"]
+    assert [query["objects"]["kept"] for query in without.as_dict()["queries"]] == [3, 1]
+    for page in (with_key.html(), without.html()):
+        assert "12345" not in page
+        assert base64.b64encode(key_bytes("hr")).decode() not in page
+        assert "protected by the key" in page
+
+
 def test_damaged_metadata_is_said_and_the_report_goes_on(spark, tmp_path):
     folder = tmp_path / "data"
     write(folder, 0)
@@ -192,10 +219,8 @@ def test_damaged_metadata_is_said_and_the_report_goes_on(spark, tmp_path):
     for file in (folder / "_skipstone").rglob("*"):
         if file.is_file():
             file.write_bytes(b"not what it was")
-    from skipstone.engines import spark as engine
-
-    engine._stores.clear()
-    report = make_report(Dataset.for_path(spark, str(folder)), ["a = 3"], measure=False)
+    with conf(spark, {"spark.skipstone.cacheBytes": "123456789"}):  # another store, which remembers nothing
+        report = make_report(Dataset.for_path(spark, str(folder)), ["a = 3"], measure=False)
     data = report.as_dict()
     assert data["dataset"]["problem"]
     assert data["queries"][0]["objects"]["kept"] == 1

@@ -21,6 +21,7 @@ from skipstone.reporting.indicators import Indicators, WorkloadIndicators
 from skipstone.reporting.report_page import page
 from skipstone.reporting.report_verdict import verdict
 from skipstone.reporting.report_workload import Statement, analysed
+from skipstone.settings import get_setting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -157,7 +158,7 @@ def _conditions(target: Target) -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "cores": os.cpu_count(),
         "master": context.master,
-        "store": target.relation.skipstone.get("store") or "parquet",
+        "store": get_setting(target.spark, "store"),
     }
 
 
@@ -176,15 +177,16 @@ def _about(target: Target) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         "metadata_share": None,
         "problem": None,
     }
+    indexes: list[dict[str, Any]] = []
     try:
-        indexes = [_index(dict(zip(_COLUMNS, row, strict=True)), size) for row in describe_rows(target)]
+        indexes += [_index(dict(zip(_COLUMNS, row, strict=True)), size) for row in describe_rows(target)]
         snapshot = target.store.latest(target.root)
         if snapshot is not None:
             stored = sum(target.store.size(snapshot).values())
             known = target.store.objects(snapshot, [*_IDENTITY, "row_count"])
             about |= {"metadata_bytes": stored, "metadata_share": _share(stored, size), "rows": _rows(listed, known)}
     except SkipstoneError as error:
-        return about | {"problem": str(error)}, []
+        about["problem"] = str(error)
     return about, indexes
 
 
@@ -198,7 +200,7 @@ def _rows(listed: Sequence[Any], known: Any) -> int | None:
 
 def _index(described: dict[str, Any], size: int) -> dict[str, Any]:
     """Say what is known of an index; the options of a protected one stay where they are protected."""
-    options = json.loads(described.pop("options"))
+    options = json.loads(described.pop("options"), parse_constant=str)
     stored = described["bytes"]
     return described | {
         "options": {} if described["key"] else options,
