@@ -14,6 +14,7 @@ import skipstone
 from benchmarks.datasets import database_logs
 from benchmarks.datasets.database_accounts import Shape
 from benchmarks.experiments import plots, workloads
+from benchmarks.experiments.metadata_places import locate, make_place
 from benchmarks.experiments.record import Finding, Record
 from benchmarks.measures import Sample, Subject, interleave
 from benchmarks.session import enable, session
@@ -86,15 +87,16 @@ def column_bytes(generated: Generated, column: str) -> int:
     return total
 
 
-def _locate(spark: SparkSession, place: Place, label: str) -> None:
+def _use(spark: SparkSession, place: Place, label: str) -> None:
     """Let the queries that follow use the metadata of one index, or none."""
     enable(spark, label != NONE)
-    spark.conf.set("spark.skipstone.location", f"{place.settings['spark.skipstone.location']}/{label}")
+    if label != NONE:
+        locate(spark, place.settings, label)
 
 
 def _build(spark: SparkSession, place: Place, label: str, index: Any) -> dict[str, Any]:
     """Build one index; give its seconds and bytes."""
-    _locate(spark, place, label)
+    make_place(spark, place.settings, label)
     dataset = Dataset.for_path(spark, place.root)
     started = time.perf_counter()
     dataset.create_indexes(index)
@@ -122,13 +124,13 @@ def _query(
 
     keys = {f"{name} {label}": (name, label) for name in values for label in labels}
     subjects = {
-        key: Subject(asked(key, name), lambda label=label: _locate(spark, place, label))
+        key: Subject(asked(key, name), lambda label=label: _use(spark, place, label))
         for key, (name, label) in keys.items()
     }
     taken = interleave(subjects, repeats=repeats)
     rows = []
     for key, (name, label) in keys.items():
-        _locate(spark, place, label)
+        _use(spark, place, label)
         place.traffic()
         with skipstone.skipping_stats(spark) as stats:
             ask(name)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import skipstone
 from benchmarks.datasets import database_logs
 from benchmarks.experiments import plots, workloads
+from benchmarks.experiments.metadata_places import located, make_place
 from benchmarks.experiments.record import Finding, Record
 from benchmarks.session import optimize, session
 from skipstone import BloomFilterIndex, Dataset, HybridIndex, Index, ValueListIndex
@@ -27,7 +28,6 @@ PAPER = (
     "what is stored, for BloomFilter, ValueList and Hybrid at 4,000 objects."
 )
 INDEXES: tuple[Index, ...] = (ValueListIndex("db_name"), BloomFilterIndex("db_name"), HybridIndex("db_name"))
-LOCATION = "spark.skipstone.location"
 MOST_READ = 5.0  # percent
 
 
@@ -40,7 +40,7 @@ def run(scale: Scale, conditions: Conditions) -> Record:
     with conditions.place(generated) as place:
         stored = _alone(_store, place.root, place.settings)
         for index in INDEXES:
-            asked = _alone(_ask, place.root, _located(place.settings, index), value)
+            asked = _alone(_ask, place.root, located(place.settings, index.type_name), value)
             rows.append({"index": index.name, "bytes_stored": stored[index.name], **asked})
     condition = (
         f"db_name with the paper's distinct values in {generated}, few more rows than these. One equality query in a "
@@ -55,17 +55,12 @@ def _alone(task: Any, *arguments: Any) -> Any:
         return pool.submit(task, *arguments).result()
 
 
-def _located(settings: dict[str, str], index: Index) -> dict[str, str]:
-    """Give an index's metadata a place of its own."""
-    return {**settings, LOCATION: f"{settings[LOCATION]}/{index.type_name}"}
-
-
 def _store(root: str, settings: dict[str, str]) -> dict[str, int]:
     """Build the indexes, each by itself; give the bytes that each keeps."""
     stored = {}
     with session(settings=settings) as spark:
         for index in INDEXES:
-            spark.conf.set(LOCATION, _located(settings, index)[LOCATION])
+            make_place(spark, settings, index.type_name)
             dataset = Dataset.for_path(spark, root)
             dataset.create_indexes(index)
             stored[index.name] = int(dataset.describe().first()["bytes"])
