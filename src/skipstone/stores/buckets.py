@@ -80,7 +80,7 @@ def choose_buckets(kind: str, column: pa.ChunkedArray) -> Buckets | None:
         return None
     most = _most(column.nbytes)
     if kind == SET:
-        return Buckets(kind, most)
+        return Buckets(kind, most) if most > 1 else None
     lengths = pc.binary_length(column).fill_null(0).to_numpy()
     total = int(lengths.sum())
     costs = {1: float(total)}
@@ -109,7 +109,7 @@ def buckets_of_all(parts: Sequence[Part], indexes: Sequence[IndexRecord]) -> dic
         holders = [part for part in parts if column in part.column_names()]
         cuts = [cut.count for part in holders if (cut := part.buckets(column)) is not None]
         size = sum(part.arrow_bytes([column]) for part in holders)
-        if kind == SET and size >= SMALLEST and _can_cut(kind, type_):
+        if kind == SET and size >= SMALLEST and _can_cut(kind, type_) and _most(size) > 1:
             cuts.append(_most(size))
         if cuts:
             found[column] = Buckets(kind, max(cuts))
