@@ -56,8 +56,8 @@ def indicators(
     given = list(queries or ())
     if reading.table is not None and path is not None:
         path, given = None, [path, *given]
-    texts = [(text, None) for text in given] + [(s.text, s.title) for s in workload_statements(workload)]
-    statements = [Statement(number, text, title) for number, (text, title) in enumerate(texts, 1)]
+    listed = [Statement(0, text) for text in given] + workload_statements(workload)
+    statements = [Statement(number, s.text, s.title) for number, s in enumerate(listed, 1)]
     if not statements:
         msg = (
             "give at least one QUERY, a predicate such as \"ts >= '2026-01-01'\" or a whole SELECT, or --workload FILE"

@@ -52,10 +52,19 @@ private[skipstone] class Indicators(dataset: FileScan, root: String) {
     }
   }
 
-  private def scansOf(query: classic.Dataset[_]): Seq[PlannedScan] = PlannedScans.of {
+  private def scansOf(query: classic.Dataset[_]): Seq[PlannedScan] = {
     // A DataFrame is planned once; the same plan in a new one is planned anew.
-    classic.Dataset.ofRows(query.sparkSession, query.queryExecution.analyzed).queryExecution.optimizedPlan
-  }.filter(concerns)
+    val execution = classic.Dataset.ofRows(query.sparkSession, query.queryExecution.analyzed).queryExecution
+    val planned = PlannedScans.of(execution.optimizedPlan).filter(concerns)
+    if (planned.nonEmpty) planned else contradicted(execution.withCachedData).filter(concerns).take(1)
+  }
+
+  /** The scans of a query that the optimizer found to select nothing, such as `n < 1 AND n > 2`: they read nothing. */
+  private def contradicted(plan: LogicalPlan): Seq[PlannedScan] = plan.collectWithSubqueries {
+    case rel: LogicalRelation if SkipstoneRule.candidate(rel) =>
+      val listing = Listing.of(rel.relation.asInstanceOf[HadoopFsRelation].location)
+      new PlannedScan(None, rel, listing, new BitSet(), new BitSet())
+  }
 
   private def concerns(scan: PlannedScan): Boolean =
     scan.fs.location.rootPaths.exists(within(_, root)) ||
