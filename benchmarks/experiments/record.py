@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-RESULTS = HERE / "results"
-ORDER = (
+RESULTS = Path(__file__).parent / "results"
+NAMES = (
     "table_indexing",
     "fig7_indexing",
     "fig8_breakdown",
@@ -20,7 +19,6 @@ ORDER = (
     "metadata_read",
     "peers",
 )
-NAMES = tuple(name for name in ORDER if (HERE / f"{name}.py").exists())
 
 
 @dataclass(frozen=True)
