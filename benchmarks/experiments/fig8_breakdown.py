@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from statistics import mean, median
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
@@ -16,7 +17,7 @@ from benchmarks.datasets.database_accounts import Shape
 from benchmarks.experiments import plots, workloads
 from benchmarks.experiments.metadata_places import locate, make_place
 from benchmarks.experiments.record import Finding, Record
-from benchmarks.measures import Sample, Subject, interleave
+from benchmarks.measures import Subject, interleave
 from benchmarks.session import enable, session
 from skipstone import BloomFilterIndex, Dataset, HybridIndex, ValueListIndex
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from benchmarks.conditions import Conditions, Place
     from benchmarks.datasets.writing import Generated
     from benchmarks.experiments.record import Scale
+    from skipstone.reporting.stats import ScanStats
 
 NAME = "fig8_breakdown"
 TITLE = "Metadata against data: time, bytes and payback"
@@ -42,6 +44,7 @@ COLUMNS = (
 )  # fmt: skip
 PRESENCE = {"Q1": 0.33, "Q2": 0.10, "Q3": 0.03, "Q4": 0.0}  # of the objects have the value; the last is in one only
 NONE = "none"
+PARTS = ("listing", "planner", "metadata", "match")
 
 
 def run(scale: Scale, conditions: Conditions) -> Record:
@@ -109,7 +112,7 @@ def _query(
 ) -> list[dict[str, Any]]:
     """Time every query with every index, in turn, and count the bytes of one more run."""
     df = spark.read.parquet(place.root)
-    planning: dict[str, list[float]] = {}
+    planned: dict[str, list[ScanStats]] = {}
 
     def ask(name: str) -> None:
         df.where(df.db_name == values[name]).select(*COLUMNS).write.format("noop").mode("overwrite").save()
@@ -118,7 +121,7 @@ def _query(
         def run_and_note() -> None:
             with skipstone.skipping_stats(spark) as stats:
                 ask(name)
-            planning.setdefault(key, []).append(stats[-1].planning_seconds if stats else 0.0)
+            planned.setdefault(key, []).extend(stats[-1:])
 
         return run_and_note
 
@@ -134,22 +137,25 @@ def _query(
         place.traffic()
         with skipstone.skipping_stats(spark) as stats:
             ask(name)
-        scan = stats[-1] if stats else None
-        metadata_bytes = scan.metadata_bytes_read if scan and label != NONE else 0
-        kept = scan.objects.kept if scan and label != NONE else None
-        of_planning = Sample(tuple(planning[key][-repeats:]))
-        rows.append(
-            {
-                "query": name,
-                "index": label,
-                "seconds": taken[key].described(),
-                "planning_seconds": of_planning.median if label != NONE else 0.0,
-                "kept_objects": kept,
-                "bytes_scanned": place.traffic().bytes,
-                "metadata_bytes_read": metadata_bytes,
-            }
-        )
+        row = {"query": name, "index": label, "seconds": taken[key].described()}
+        row |= _planning(planned[key][-repeats:] if label != NONE else [])
+        row["bytes_scanned"] = place.traffic().bytes
+        row["metadata_bytes_read"] = stats[-1].metadata_bytes_read if label != NONE else 0
+        rows.append(row)
     return rows
+
+
+def _planning(scans: list[ScanStats]) -> dict[str, Any]:
+    """Give the medians of planning and of its parts, and the objects kept."""
+    if not scans:
+        return {"planning_seconds": 0.0, "planning_parts": {}, "kept_objects": None}
+    parts = {part: median(scan.seconds.get(part, 0.0) for scan in scans) for part in PARTS}
+    kept = scans[-1].objects.kept
+    return {
+        "planning_seconds": median(scan.planning_seconds for scan in scans),
+        "planning_parts": parts,
+        "kept_objects": kept,
+    }
 
 
 def _findings(rows: list[dict[str, Any]]) -> list[Finding]:
@@ -190,8 +196,8 @@ def _findings(rows: list[dict[str, Any]]) -> list[Finding]:
 
 
 def plot(record: Record) -> Figure:
-    """Draw time and bytes as stacked bars: metadata below, data above."""
-    figure, (left, right) = plots.panels(2, width=6, height=4.2)
+    """Draw time and bytes as stacked bars, metadata below and data above, and the parts of planning."""
+    figure, (left, right, planning_axis) = plots.panels(3, width=5.2, height=4.2)
     timed = [row for row in record.rows if "query" in row]
     labels = list(dict.fromkeys(row["index"] for row in timed))
     queries = list(dict.fromkeys(row["query"] for row in timed))
@@ -213,4 +219,12 @@ def plot(record: Record) -> Figure:
         axis.set_ylabel(title)
         axis.grid(visible=False, axis="x")
     left.legend()
+    bottom = [0.0] * (len(labels) - 1)
+    for part in PARTS:
+        own = [1e3 * mean(found[query, label]["planning_parts"][part] for query in queries) for label in labels[:-1]]
+        planning_axis.bar(labels[:-1], own, 0.6, bottom=bottom, label=part)
+        bottom = [a + b for a, b in zip(bottom, own, strict=True)]
+    planning_axis.set_ylabel("planning in ms (mean of the queries)")
+    planning_axis.grid(visible=False, axis="x")
+    planning_axis.legend()
     return figure

@@ -207,7 +207,7 @@ def plot(record: Record) -> Figure:
         "here": [row["share_percent"] for row in rows],
         "the paper": [row["paper_share_percent"] for row in rows],
     }
-    names = [row["index"].replace(", extract=getAgentName", "") for row in rows]
+    names = [row["index"].replace(", extract='getAgentName'", "") for row in rows]
     plots.bars(axis, names, series, log=True)
     axis.set_ylabel("metadata in % of the column")
     axis.tick_params(axis="x", rotation=30)

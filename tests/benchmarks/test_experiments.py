@@ -49,6 +49,7 @@ def rows_of(name):
                 "index": index,
                 "seconds": {"median": 4.0, "low": 3.5, "high": 5.0} if index == "none" else timing,
                 "planning_seconds": 0.0 if index == "none" else 0.1,
+                "planning_parts": {} if index == "none" else dict.fromkeys(fig8_breakdown.PARTS, 0.02),
                 "bytes_scanned": 9_000_000 if index == "none" else 1_000_000,
                 "metadata_bytes_read": 0 if index == "none" else 4_000,
             }
