@@ -72,7 +72,7 @@ CONTRASTS = """() => {
     const unseen = element.closest('script, title, desc') || !element.getClientRects().length;
     if (unseen || !walker.currentNode.data.trim()) continue;
     const style = getComputedStyle(element);
-    const ink = light(parse(element.closest('svg') ? style.fill : style.color)), paper = light(behind(element));
+    const ink = light(parse(element instanceof SVGElement ? style.fill : style.color)), paper = light(behind(element));
     const [high, low] = ink > paper ? [ink, paper] : [paper, ink];
     found.push([(high + 0.05) / (low + 0.05), walker.currentNode.data.trim().slice(0, 40)]);
   }

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 from skipstone import BloomFilterIndex, Dataset, GapListIndex, MinMaxIndex, ValueListIndex
 from skipstone.cli import app
-from skipstone.errors import DatasetError, WorkloadError
+from skipstone.errors import DatasetError, SoundnessError, WorkloadError
+from skipstone.reporting.describe import DESCRIBE_SCHEMA, describe_rows
 from skipstone.reporting.report import make_report
 from skipstone.reporting.report_workload import Statement
 from tests.stores.keys import key_bytes, key_file, kms_settings
@@ -103,7 +104,8 @@ def test_what_is_said_of_the_dataset_and_its_indexes(dataset):
     folder = dataset.root.removeprefix("file:")
     assert about["bytes"] == sum(os.stat(f"{folder}/{n}.parquet").st_size for n in range(OBJECTS))
     assert about["problem"] is None
-    described = {row["name"]: row for row in dataset.describe().collect()}
+    names = [column.split()[0] for column in DESCRIBE_SCHEMA.split(", ")]
+    described = {row[0]: dict(zip(names, row, strict=True)) for row in describe_rows(dataset._target())}
     assert len(report["indexes"]) == len(described) == 4
     for index in report["indexes"]:
         row = described[index["name"]]
@@ -133,6 +135,26 @@ def test_the_indicators_are_those_of_the_query(dataset):
     work = report["workload"]["indicators"]
     assert (work["queries"], work["left_out"]) == (2, 1)
     assert work["geometric_means"]["selectivity"] == pytest.approx((0.05 * 1) ** 0.5)
+
+
+def test_a_query_that_cannot_be_measured_leaves_the_others(spark, dataset):
+    spark.udf.register("fails", lambda value: 1 // 0, "int")
+    report = make_report(dataset, ["a < 10", "fails(d) = 1", "SELECT 1"]).as_dict()
+    one, failing, elsewhere = report["queries"]
+    assert one["indicators"]["relevant_objects"] == 1
+    assert failing["indicators"] is None
+    assert failing["verdict"].startswith("Not measured: ")
+    assert elsewhere["indicators"] is None
+    assert (report["workload"]["measured"], report["workload"]["indicators"]["queries"]) == (1, 1)
+
+
+def test_lost_rows_are_an_error_and_not_a_report(dataset, monkeypatch):
+    def lost(queries):
+        raise SoundnessError("ROWS ARE LOST")
+
+    monkeypatch.setattr(dataset, "indicators", lost)
+    with pytest.raises(SoundnessError):
+        make_report(dataset, ["a < 10"])
 
 
 def test_changed_and_new_objects_and_partitions(spark, tmp_path):
@@ -169,7 +191,7 @@ def test_the_store_that_the_session_chooses_is_asked(spark, tmp_path):
     assert contributed(report["queries"][0]) == {"minmax(a)": (2, 1), "valuelist(b)": (1, 0)}
 
 
-def test_reports_of_several_threads_do_not_mix(dataset):
+def test_reports_of_several_threads_do_not_mix(spark, dataset):
     found = {}
 
     def make(number, query):
@@ -181,6 +203,7 @@ def test_reports_of_several_threads_do_not_mix(dataset):
         thread.start()
     for thread in threads:
         thread.join()
+    assert not spark.catalog.tableExists("dataset")
     assert {str(contributed(query)) for query in found[0]} == {"{'minmax(a)': (4, 2), 'valuelist(b)': (4, 2)}"}
     assert {str(contributed(query)) for query in found[1]} == {"{'minmax(a)': (7, 3), 'valuelist(b)': (4, 0)}"}
 
@@ -197,7 +220,7 @@ def test_a_protected_index_keeps_its_options_to_itself(spark, tmp_path):
     made = Dataset.for_path(holder, str(folder))
     made.create_indexes(GapListIndex("a", workload=[(12345, 54321)], key="hr", name="gaps"), ValueListIndex("b"))
     with_key = make_report(made, ["a < 10"], measure=False)
-    assert "12345" in made.describe().where("name = 'gaps'").first()["options"]
+    assert "12345" in describe_rows(made._target())[0][3]
     index = with_key.as_dict()["indexes"][0]
     assert (index["name"], index["key"], index["options"]) == ("gaps", "hr", {})
     assert contributed(with_key.as_dict()["queries"][0]) == {"gaps": (2, 2)}

@@ -238,7 +238,7 @@ def test_a_long_workload_and_an_empty_one(report, browser, tmp_path):
         assert page.locator("article").count() == len(data["queries"]) == 80
         assert page.locator("svg.chart[aria-labelledby^=objects] rect.track").count() == 60
         assert "The charts show the first 60 queries" in page.locator("main").inner_text()
-        assert page.eval_on_selector_all("svg.chart", "es => Math.max(...es.map(e => e.clientHeight))") < 800
+        assert page.eval_on_selector_all("svg.chart", "es => Math.max(...es.map(e => e.clientHeight))") < 1_000
     data = copy.deepcopy(report.as_dict()) | {"queries": []}
     Report(data).write(none)
     with opened(browser, none, width=360) as page:

@@ -7,7 +7,7 @@ import os
 import platform
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 import skipstone
 from skipstone.errors import DatasetError, SkipstoneError
 from skipstone.indexing.job import list_objects
-from skipstone.reporting.contributions import Contribution, contributions
 from skipstone.reporting.describe import DESCRIBE_SCHEMA, describe_rows
 from skipstone.reporting.indicators import Indicators, WorkloadIndicators
 from skipstone.reporting.report_page import page
-from skipstone.reporting.report_verdict import verdict
+from skipstone.reporting.report_queries import COUNTS, PlannedQuery, measure_queries, plan_query, query_data
 from skipstone.reporting.report_workload import Statement, analysed
 from skipstone.settings import get_setting
 
@@ -30,14 +29,11 @@ if TYPE_CHECKING:
 
     from skipstone.dataset import Dataset
     from skipstone.maintenance import Target
-    from skipstone.reporting.stats import ScanStats
-    from skipstone.stores.metadata_store import MetadataStore
 
 __all__ = ["Report", "make_report"]
 
 FORMAT = 1
 _COLUMNS = tuple(part.split()[0] for part in DESCRIBE_SCHEMA.split(", "))
-_COUNTS = ("total", "kept", "skipped", "unindexed", "stale")
 _IDENTITY = ("path", "length", "modified", "etag")
 
 
@@ -104,6 +100,8 @@ def make_report(
     ------
     WorkloadError
         When a query is not one; the message has its number.
+    SoundnessError
+        When measuring finds that an object with a wanted row was skipped.  This must never happen: report it.
 
     Examples
     --------
@@ -113,13 +111,15 @@ def make_report(
     target = dataset._target()
     say("looking at the indexes …")
     about, indexes = _about(target)
-    found: list[dict[str, Any]] = []
-    measured: list[Indicators] = []
+    seen: list[PlannedQuery] = []
     for statement, df in planned:
-        say(f"query {statement.number} of {len(planned)} …")
-        query, indicators = _query(dataset, target.store, statement, df, measure=measure)
-        found.append(query)
-        measured += [indicators] if indicators is not None else []
+        say(f"planning query {statement.number} of {len(planned)} …")
+        seen.append(plan_query(dataset, target.store, statement, df))
+    measured: list[Indicators | str] = [query.unmeasured for query in seen]
+    if measure:
+        say("measuring the indicators …")
+        measured = measure_queries(dataset, seen)
+    found = [query_data(query, indicators) for query, indicators in zip(seen, measured, strict=True)]
     _add_contributions(indexes, found)
     return Report(
         {
@@ -128,7 +128,7 @@ def make_report(
             "dataset": about,
             "indexes": indexes,
             "queries": found,
-            "workload": _workload(found, measured),
+            "workload": _workload(found, [one for one in measured if isinstance(one, Indicators)]),
         }
     )
 
@@ -216,59 +216,6 @@ def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def _query(
-    dataset: Dataset, store: MetadataStore, statement: Statement, df: DataFrame, *, measure: bool
-) -> tuple[dict[str, Any], Indicators | None]:
-    """Plan one query, see what each index does for it, and measure it."""
-    explanation = dataset.explain(df)
-    scans = explanation.scans
-    shares = contributions(df, dataset.root, store, scans) if scans else []
-    indicators, missing = _measured(dataset, df) if measure and scans else (None, None)
-    if not scans:
-        missing = explanation.text
-    elif not measure:
-        missing = "not measured: nothing was to be read"
-    return {
-        "number": statement.number,
-        "title": statement.title or statement.first_line or f"Query {statement.number}",
-        "sql": statement.text or None,
-        "objects": {name: sum(getattr(scan.objects, name) for scan in scans) for name in _COUNTS},
-        "bytes_total": sum(scan.bytes_total for scan in scans),
-        "bytes_skipped": sum(scan.bytes_skipped for scan in scans),
-        "metadata_bytes_read": sum(scan.metadata_bytes_read for scan in scans),
-        "planning_seconds": sum(scan.planning_seconds for scan in scans),
-        "scans": [_scan(scan, share) for scan, share in zip(scans, shares, strict=True)],
-        "indicators": None if indicators is None else indicators.as_dict(),
-        "verdict": missing if indicators is None else verdict(indicators),
-    }, indicators
-
-
-def _measured(dataset: Dataset, df: DataFrame) -> tuple[Indicators | None, str | None]:
-    """Measure a query's indicators, or say why there are none."""
-    try:
-        return dataset.indicators(df), None
-    except SkipstoneError as error:
-        return None, f"not measured: {error}"
-
-
-def _scan(scan: ScanStats, share: tuple[Contribution, ...] | None) -> dict[str, Any]:
-    """Say what happened to one scan."""
-    return {
-        "objects": asdict(scan.objects),
-        "bytes_total": scan.bytes_total,
-        "bytes_skipped": scan.bytes_skipped,
-        "metadata_bytes_read": scan.metadata_bytes_read,
-        "planning_seconds": scan.planning_seconds,
-        "seconds": dict(scan.seconds),
-        "condition": scan.condition,
-        "clause": scan.clause,
-        "used": list(scan.used),
-        "not_used": list(scan.not_used),
-        "error": scan.error,
-        "contributions": None if share is None else [asdict(one) for one in share],
-    }
-
-
 def _add_contributions(indexes: list[dict[str, Any]], queries: list[dict[str, Any]]) -> None:
     """Sum up over the workload what each index did."""
     by_name = {index["name"]: index for index in indexes}
@@ -284,7 +231,7 @@ def _add_contributions(indexes: list[dict[str, Any]], queries: list[dict[str, An
 
 def _workload(queries: list[dict[str, Any]], measured: list[Indicators]) -> dict[str, Any]:
     """Sum up the queries."""
-    objects: dict[str, Any] = {name: sum(query["objects"][name] for query in queries) for name in _COUNTS}
+    objects: dict[str, Any] = {name: sum(query["objects"][name] for query in queries) for name in COUNTS}
     total, skipped = (sum(query[name] for query in queries) for name in ("bytes_total", "bytes_skipped"))
     means = WorkloadIndicators(measured)
     return {

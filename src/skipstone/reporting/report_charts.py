@@ -18,9 +18,9 @@ __all__ = ["MOST_ROWS", "SHAPES", "Bar", "Dot", "Row", "bar_chart", "dot_chart"]
 
 MOST_ROWS = 60
 _ROWS_A_PART = 12
-_MOST_LABEL = 44
-_BAR_ROW, _DOT_ROW, _AXIS = 40, 58, 22
-_LEFT, _RIGHT = 2.0, 98.0
+_MOST_LABEL = 200
+_BAR_ROW, _DOT_ROW, _AXIS = 40, 66, 22
+_LEFT, _RIGHT, _NEAR = 2.0, 98.0, 2.5
 SHAPES = {
     "sigma": "M-5-5H5V5H-5Z",
     "lambda": "M0-6.5 6 5H-6Z",
@@ -68,8 +68,8 @@ def bar_chart(name: str, title: str, description: str, rows: Sequence[Row]) -> M
 
 def _bars(row: Row, top: int) -> Iterable[Markup]:
     """Draw one row of bars."""
-    yield _label(row.label, top, 54)
-    yield Markup('<text class="figure" x="100%" y="{}" text-anchor="end">{}</text>').format(top + 13, row.figures)
+    yield _label(row.label, top, 12 + 7 * len(row.figures.striptags()))
+    yield Markup('<text class="figure" x="100%" y="{}" text-anchor="end">{}</text>').format(top + 14, row.figures)
     yield Markup('<rect class="track" x="0" y="{}" width="100%" height="11"/>').format(top + 20)
     ends: dict[int | None, float] = {}
     for bar in row.marks:
@@ -102,16 +102,32 @@ def dot_chart(name: str, title: str, description: str, rows: Sequence[Row]) -> M
 
 def _dots(row: Row, top: int, decades: int) -> Iterable[Markup]:
     """Draw one row of dots."""
-    line = top + 44
-    yield _label(row.label, top, 100)
+    line = top + 48
+    yield _label(row.label, top, 0)
     yield Markup('<text class="figure" x="0" y="{}">{}</text>').format(top + 30, row.figures)
     yield Markup('<line class="axis" x1="{0}%" x2="{1}%" y1="{2}" y2="{2}"/>').format(_LEFT, _RIGHT, line)
-    for dot in row.marks:
-        if isinstance(dot, Dot):
-            place = _round(_place(dot.value, decades))
-            yield Markup(
-                '<svg x="{}%" y="{}" class="mark"><path class="{}" d="{}"><title>{}</title></path></svg>'
-            ).format(place, line, dot.kind, SHAPES[dot.kind], dot.said)
+    for dot, place, offset in _apart([dot for dot in row.marks if isinstance(dot, Dot)], decades):
+        yield Markup('<svg x="{}%" y="{}" class="mark"><path class="{}" d="{}"><title>{}</title></path></svg>').format(
+            _round(place), line + offset, dot.kind, SHAPES[dot.kind], dot.said
+        )
+
+
+def _apart(dots: Sequence[Dot], decades: int) -> Iterable[tuple[Dot, float, int]]:
+    """Give dots with their places, and how far up or down those go that would lie on one another."""
+    near: list[tuple[Dot, float]] = []
+    for dot in sorted(dots, key=lambda dot: dot.value):
+        place = _place(dot.value, decades)
+        if near and place - near[-1][1] > _NEAR:
+            yield from _stacked(near)
+            near = []
+        near.append((dot, place))
+    yield from _stacked(near)
+
+
+def _stacked(near: list[tuple[Dot, float]]) -> Iterable[tuple[Dot, float, int]]:
+    """Put dots above one another, around their line."""
+    for number, (dot, place) in enumerate(near):
+        yield dot, place, round(8 * (number - (len(near) - 1) / 2))
 
 
 def _parts(rows: Sequence[Row]) -> Iterable[tuple[int, Sequence[Row]]]:
@@ -141,13 +157,13 @@ def _place(value: float, decades: int) -> float:
     return _LEFT + (_RIGHT - _LEFT) * min(max(share, 0.0), 1.0)
 
 
-def _label(text: str, top: int, width: int) -> Markup:
-    """Write what a row is of; what does not fit into its part of the width is not seen, nor in the way of figures."""
-    seen = " ".join(visible(text).split())
-    seen = seen if len(seen) <= _MOST_LABEL else f"{seen[: _MOST_LABEL - 1]}…"
-    return Markup('<svg x="0" y="{}" width="{}%" height="19"><text class="label" x="0" y="13">{}</text></svg>').format(
-        top, width, seen
-    )
+def _label(text: str, top: int, taken: int) -> Markup:
+    """Write what a row is of; what does not fit beside the pixels that are taken is cut."""
+    seen = " ".join(visible(text).split())[:_MOST_LABEL]
+    return Markup(
+        '<foreignObject x="0" y="{}" width="100%" height="19"><div class="label" style="margin-right: {}px">'
+        "<bdi>{}</bdi></div></foreignObject>"
+    ).format(top, taken, seen)
 
 
 def _figure(name: str, title: str, description: str, drawn: Iterable[Markup], height: int) -> Markup:

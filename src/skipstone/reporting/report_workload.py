@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,12 +16,15 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["VIEW", "Statement", "analysed", "read_workload"]
+__all__ = ["VIEW", "Statement", "analysed", "read_workload", "spark_says"]
 
 VIEW = "dataset"
 """What statements call the dataset, as in ``skipstone explain``."""
 
-_MOST_SHOWN = 80
+_viewing = threading.Lock()
+"""Threads that make reports in one session share its views."""
+
+_MOST_SHOWN, _MOST_SAID = 80, 500
 _PIECE = re.compile(
     r"""
     (?P<comment>--(?:\\\r?\n|[^\r\n])*)
@@ -145,7 +149,7 @@ def analysed(df: DataFrame, statements: Iterable[Statement]) -> list[DataFrame]:
             try:
                 found.append(_analysed(df, statement))
             except PySparkException as error:
-                msg = f"{statement.named}: {_said(error)}"
+                msg = f"{statement.named}: {spark_says(error)}"
                 raise WorkloadError(msg) from error
     return found
 
@@ -181,15 +185,16 @@ def _parses(spark: SparkSession, method: str, text: str) -> bool:
 def _viewed(df: DataFrame) -> Iterator[None]:
     """Let SQL call the dataset by its name for a block; a view of the user's that has that name comes back."""
     spark = df.sparkSession
-    before = spark.table(VIEW) if _is_temporary(spark, VIEW) else None
-    df.createOrReplaceTempView(VIEW)
-    try:
-        yield
-    finally:
-        if before is None:
-            spark.catalog.dropTempView(VIEW)
-        else:
-            before.createOrReplaceTempView(VIEW)
+    with _viewing:
+        before = spark.table(VIEW) if _is_temporary(spark, VIEW) else None
+        df.createOrReplaceTempView(VIEW)
+        try:
+            yield
+        finally:
+            if before is None:
+                spark.catalog.dropTempView(VIEW)
+            else:
+                before.createOrReplaceTempView(VIEW)
 
 
 def _is_temporary(spark: SparkSession, name: str) -> bool:
@@ -197,7 +202,8 @@ def _is_temporary(spark: SparkSession, name: str) -> bool:
     return spark.catalog.tableExists(name) and spark.catalog.getTable(name).isTemporary
 
 
-def _said(error: Exception) -> str:
-    """Give what a Spark error says, without the plan or query that follows."""
+def spark_says(error: Exception) -> str:
+    """Give what a Spark error says in one line, without the plan or query that follows."""
     text = re.split(r"\s*SQLSTATE: \w{5}|\n\n", str(error).strip())[0]
-    return " ".join(text.split())
+    line = " ".join(text.split())
+    return line if len(line) <= _MOST_SAID else f"{line[:_MOST_SAID]}…"
