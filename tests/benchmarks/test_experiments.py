@@ -108,8 +108,8 @@ def test_findings_are_computed_from_the_rows():
     found = {f.what: f.measured for f in fig8_breakdown._findings(rows_of("fig8_breakdown"))}
     assert found["Q1: without skipping / with ValueList"] == 2.0
     assert found["ValueList: planning with metadata, share of the time"] == pytest.approx(5.0)
-    assert found["ValueList: queries until indexing is paid back in time"] == 4.5
-    assert found["ValueList: queries until it is paid back in bytes"] == pytest.approx(0.01)
+    assert found["ValueList: time that a query saves / time of indexing"] == pytest.approx(2 / 9)
+    assert found["ValueList: bytes that a query saves / bytes of the indexed column"] == pytest.approx(100)
     (table, *_) = table_indexing._findings(rows_of("table_indexing"))
     assert table.measured == pytest.approx(0.5)
     assert table.paper == "2.4 %"
