@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from benchmarks.datasets.writing import Generated
 from benchmarks.datasets.writing import generate as write_all
 
-__all__ = ["Area", "Shape", "generate", "kd_tree", "research_triangle", "rewritten", "shape", "window"]
+__all__ = ["Area", "Shape", "generate", "kd_tree", "leaves_in", "research_triangle", "shape", "window"]
 
 LARGEST_MONTH = 8_192
 FEWEST_MONTHS = 5
@@ -122,10 +122,12 @@ def research_triangle(wanted: Shape) -> Area:
     return Area(*(round(side, 4) for side in (south, north, west, east)))
 
 
-def rewritten(wanted: Shape) -> str:
-    """Give the predicate with the ranges added by hand."""
-    area = research_triangle(wanted)
-    return f"{area.contains} AND {area.box}"
+def leaves_in(wanted: Shape, area: Area) -> list[int]:
+    """Give the leaves whose bounds meet an area's box: the objects of a month that a query on it needs."""
+    lat, lng = (coordinate[_leaves(wanted)] for coordinate in _grid(wanted))
+    high = (lat.min(axis=1) <= area.north) & (lat.max(axis=1) >= area.south)
+    wide = (lng.min(axis=1) <= area.east) & (lng.max(axis=1) >= area.west)
+    return [int(leaf) for leaf in np.flatnonzero(high & wide)]
 
 
 @lru_cache(maxsize=2)

@@ -78,6 +78,16 @@ class S3Store:
             "spark.hadoop.fs.s3a.connection.maximum": str(max(100, connections)),
         }
 
+    def client_options(self) -> dict[str, str]:
+        """Give the options with which other clients read from here."""
+        return {
+            "aws_endpoint_url": self.url,
+            "aws_region": "us-east-1",
+            "aws_access_key_id": ACCESS,
+            "aws_secret_access_key": SECRET,
+            "aws_allow_http": "true",
+        }
+
 
 @contextmanager
 def object_store(buckets: Mapping[str, str], latency: float, bandwidth: float) -> Iterator[S3Store]:
