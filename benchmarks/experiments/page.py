@@ -29,13 +29,19 @@ def write(results: Path = RESULTS, docs: Path = DOCS) -> str:
     """Write the page and the plots; say where they are."""
     records = {name: _records(name, results) for name in NAMES}
     for name, found in records.items():
-        if found:
-            plots.save(_module(name).plot(found[0]), docs / "experiments" / f"{name}.svg")
+        for record in found:
+            plots.save(_module(name).plot(record), docs / _picture(record))
     page = docs / "experiments.md"
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(render(records), encoding="utf-8")
     measured = sum(bool(found) for found in records.values())
     return f"docs/experiments.md shows {measured} of {len(NAMES)} experiments"
+
+
+def _picture(record: Record) -> str:
+    """Give where the plot of a record is, below the docs."""
+    storage = record.run["storage"]
+    return f"experiments/{record.name}{'' if storage == STORAGES[0] else f'-{storage}'}.svg"
 
 
 def render(records: dict[str, list[Record]]) -> str:
@@ -83,9 +89,9 @@ def _section(name: str, found: list[Record]) -> str:
     lines = [f"## {module.TITLE}", "", f"**The paper ({module.FIGURE}).** {module.PAPER}", ""]
     if not found:
         return "\n".join([*lines, "Not measured.", ""])
-    lines += [f"![{module.TITLE}](experiments/{name}.svg)", ""]
     for record in found:
         lines += [f"**Measured ({record.run['storage']}, {record.run['scale']}).** {_condition(record)}", ""]
+        lines += [f"![{module.TITLE}]({_picture(record)})", ""]
         lines += ["| what | measured | spread | the paper | target |", "|---|---|---|---|---|"]
         lines += [_line(finding, judged=is_judged(record)) for finding in record.findings]
         lines += ["", *(f"- {f.what}: {f.note}" for f in record.findings if f.note)]

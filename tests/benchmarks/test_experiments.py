@@ -160,8 +160,8 @@ def test_the_page_shows_each_figure_with_paper_condition_and_verdict(tmp_path):
         in text
     )
     assert text.count("Not measured.") == len(NAMES) - 2
-    pictures = re.findall(r"\]\((experiments/\w+\.svg)\)", text)
-    assert sorted(pictures) == ["experiments/fig12_prefix_length.svg", "experiments/metadata_read.svg"]
+    pictures = re.findall(r"\]\((experiments/[\w-]+\.svg)\)", text)
+    assert sorted(pictures) == ["experiments/fig12_prefix_length.svg", "experiments/metadata_read-s3.svg"]
     assert all((tmp_path / "docs" / picture).exists() for picture in pictures)
 
 
