@@ -1,10 +1,13 @@
 package org.apache.spark.sql.skipstone
 
-import java.io.FileNotFoundException
+import java.io.{EOFException, FileNotFoundException}
+import java.nio.ByteBuffer
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Paths}
 
-import org.apache.hadoop.fs.{FileSystem, FSDataInputStream, Path}
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.fs.{FileRange, FileSystem, FSDataInputStream, Path}
 import org.apache.hadoop.util.functional.FutureIO
 
 import org.apache.spark.sql.classic
@@ -61,11 +64,29 @@ private[skipstone] object StoredFiles {
       .build())
     try {
       val out = Files.newOutputStream(Paths.get(localFile))
-      try ranges.split(',').map(_.split(':').map(_.toLong)).map { case Array(offset, count) =>
-        copy(in, offset, count, out)
-      }.mkString(",") finally out.close()
+      val wanted = ranges.split(',').toSeq.map(_.split(':').map(_.toLong)).map { case Array(offset, count) => (offset, count) }
+      try together(in, wanted).map { found =>
+        found.foreach(out.write)
+        found.map(_.length.toLong)
+      }.getOrElse(wanted.map { case (offset, count) => copy(in, offset, count, out) }).mkString(",")
+      finally out.close()
     } finally in.close()
   }
+
+  /** Several ranges asked for at once, which object stores answer side by side; none when the file ends before. */
+  private def together(in: FSDataInputStream, wanted: Seq[(Long, Long)]): Option[Seq[Array[Byte]]] =
+    if (wanted.length < 2 || wanted.exists(_._2 == 0) || wanted.map(_._2).sum > MostAtOnce) None else {
+      val asked = wanted.map { case (offset, count) => FileRange.createFileRange(offset, count.toInt) }
+      try {
+        in.readVectored(asked.asJava, (size: Int) => ByteBuffer.allocate(size))
+        Some(asked.map { range =>
+          val found = FutureIO.awaitFuture(range.getData)
+          val bytes = new Array[Byte](found.remaining)
+          found.get(bytes)
+          bytes
+        })
+      } catch { case _: EOFException => None }
+    }
 
   private def copy(in: FSDataInputStream, offset: Long, count: Long, out: java.io.OutputStream): Long = {
     // In pieces as large as possible: S3A makes a request of each.
