@@ -40,7 +40,7 @@ def rows_of(name):
     return {
         "fig7_indexing": [
             {"index": index, "columns": n, "together": timing, "separate_seconds": 2.0 * n, "metadata_bytes": 900 * n}
-            for index in ("Hybrid", "MinMax")
+            for index in fig7_indexing.LABELS
             for n in fig7_indexing.COUNTS
         ],
         "fig8_breakdown": [
