@@ -103,11 +103,11 @@ def plot(record: Record) -> Figure:
             lengths, values, marker="o", markersize=4, label=factor.replace("_", " "), color=plots.COLOURS[number]
         )
     left.set(xlabel="length of the prefixes", ylabel="geometric mean of 20 queries", yscale="log")
-    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncol=2)
+    plots.legend_below(left)
     right.plot(
         lengths, [row["metadata_bytes"] / 1e3 for row in prefixes], marker="o", markersize=4, label="prefix index"
     )
     right.axhline(whole["metadata_bytes"] / 1e3, color=plots.GREY, linestyle="--", label="value list")
     right.set(xlabel="length of the prefixes", ylabel="metadata in KB", yscale="log")
-    right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncol=2)
+    plots.legend_below(right)
     return figure

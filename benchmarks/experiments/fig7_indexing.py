@@ -133,7 +133,7 @@ def _findings(rows: list[dict[str, Any]]) -> list[Finding]:
 
 def plot(record: Record) -> Figure:
     """Draw time and size by number of columns, both axes logarithmic."""
-    figure, (left, right) = plots.panels(2)
+    figure, (left, right) = plots.panels(2, width=6, height=4.4)
     for number, label in enumerate(LABELS):
         rows = [row for row in record.rows if row["index"] == label]
         counts = [row["columns"] for row in rows]
@@ -146,6 +146,6 @@ def plot(record: Record) -> Figure:
     for axis, title in ((left, "indexing time in seconds"), (right, "metadata in KB")):
         axis.set(xscale="log", yscale="log", xlabel="columns", ylabel=title)
         axis.set_xticks(COUNTS, [str(n) for n in COUNTS])
-        axis.minorticks_off()
-        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncol=2)
+        axis.set_xticks((), minor=True)
+        plots.legend_below(axis)
     return figure

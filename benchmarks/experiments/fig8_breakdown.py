@@ -226,7 +226,7 @@ def plot(record: Record) -> Figure:
         axis.set_xticks(range(len(queries)), queries)
         axis.set_ylabel(title)
         axis.grid(visible=False, axis="x")
-    left.legend()
+    plots.legend_below(left, 3)
     bottom = [0.0] * (len(labels) - 1)
     for part in PARTS:
         own = [1e3 * mean(found[query, label]["planning_parts"][part] for query in queries) for label in labels[:-1]]
@@ -234,5 +234,5 @@ def plot(record: Record) -> Figure:
         bottom = [a + b for a, b in zip(bottom, own, strict=True)]
     planning_axis.set_ylabel("planning in ms (mean of the queries)")
     planning_axis.grid(visible=False, axis="x")
-    planning_axis.legend()
+    plots.legend_below(planning_axis)
     return figure

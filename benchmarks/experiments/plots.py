@@ -51,6 +51,11 @@ def bars(axis: Axes, groups: list[str], series: dict[str, list[float]], *, log: 
         axis.set_yscale("log")
 
 
+def legend_below(axis: Axes, columns: int = 2) -> None:
+    """Explain the colours below a panel, where nothing is hidden."""
+    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncol=columns, fontsize=9)
+
+
 def save(figure: Figure, file: Path) -> None:
     """Write an SVG without a date, so that equal records give equal files."""
     from matplotlib import pyplot as plt
