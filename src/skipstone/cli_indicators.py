@@ -55,7 +55,7 @@ def indicators(
 
     given = list(queries or ())
     if reading.table is not None and path is not None:
-        path, given = None, [path, *given]
+        given, path = [path, *given], None
     listed = [Statement(0, text) for text in given] + workload_statements(workload)
     statements = [Statement(number, s.text, s.title) for number, s in enumerate(listed, 1)]
     if not statements:
