@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from skipstone import BloomFilterIndex, Dataset, MinMaxIndex, ValueListIndex
+from skipstone import BloomFilterIndex, Dataset, FeatureIndex, MinMaxIndex, ValueListIndex
 from skipstone.reporting.report import Report, make_report
 from skipstone.reporting.report_format import visible
 from skipstone.reporting.report_workload import Statement
@@ -35,7 +35,7 @@ NOT_SHOWN = re.compile(
 @pytest.fixture(scope="module")
 def report(spark, tmp_path_factory):
     """A report on a dataset and queries whose names would like to break it."""
-    folder = tmp_path_factory.mktemp("browser") / "a&b <i>data"
+    folder = tmp_path_factory.mktemp("browser") / "a&amp;b <i>data"
     folder.mkdir()
     for number in range(OBJECTS):
         rows = range(10)
@@ -47,6 +47,7 @@ def report(spark, tmp_path_factory):
         MinMaxIndex("n"),
         ValueListIndex(f"`{HEBREW}`"),
         BloomFilterIndex(f"`{SCRIPT}`"),
+        FeatureIndex({SCRIPT: "n % 7 = 3"}, name="features"),
         MinMaxIndex("n", name="\u202e reversed \u2028" + "very-long-name" * 30),
     )
     long = " OR ".join(f"n = {number}" for number in range(100)) + "".join(f"\n-- {'long ' * 20}" for _ in range(200))
