@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -56,21 +57,26 @@ def _key_columns(shape: Shape, number: int, rng: np.random.Generator) -> dict[st
     rows = shape.rows
     start = np.datetime64(shape.day(number), "us").astype(np.int64)
     times = start + np.sort(rng.integers(0, 86_400_000_000, rows))
-    (accounts, agents), database, names = _requests(make_slice(shape, number % shape.slices), rows, rng)
-    databases = pa.array(names)
+    drawn = _requests(make_slice(shape, number % shape.slices), rows, rng)
     return {
         "ts": pa.array(times, pa.timestamp("us", tz="UTC")),
-        "account_name": accounts,
-        "db_name": dictionary(database, databases),
-        "http_request": _http_requests(rng, databases.take(pa.array(database))),
-        "user_agent": agents,
+        "account_name": drawn.accounts,
+        "db_name": drawn.databases,
+        "http_request": _http_requests(rng, drawn.databases.dictionary_decode()),
+        "user_agent": drawn.agents,
         "http_status": _statuses(rng, rows),
     }
 
 
-def _requests(
-    part: Slice, rows: int, rng: np.random.Generator
-) -> tuple[tuple[pa.Array, pa.Array], np.ndarray, list[str]]:
+class _Requests(NamedTuple):
+    """Who asked for what by which program, a row each."""
+
+    accounts: pa.Array
+    databases: pa.Array
+    agents: pa.Array
+
+
+def _requests(part: Slice, rows: int, rng: np.random.Generator) -> _Requests:
     """Draw requests: accounts and user agents by session, databases by request, every active database at least once."""
     accounts = _some(rng, len(part.accounts), part.active[0], 0.8)
     databases, owner = _active_databases(rng, part, accounts)
@@ -80,8 +86,7 @@ def _requests(
     sessions = rows // SESSION + 1
     of_session = rng.choice(len(accounts), sessions, p=weight / weight.sum())
     lengths = rng.geometric(1 / SESSION, 2 * sessions)[:sessions]
-    session = np.repeat(np.arange(sessions), lengths)
-    session = np.resize(session, rows)
+    session = np.resize(np.repeat(np.arange(sessions), lengths), rows)
     account = of_session[session]
     database = first[account] + (count[account] * rng.random(rows) ** 2).astype(np.int64)
     places = rng.permutation(rows)[: len(databases)]
@@ -93,8 +98,11 @@ def _requests(
             database[rng.integers(0, rows, max(1, rows // 500))] = len(names)
             names.append(name)
     agents = _agents(rng, accounts, of_session)
-    account_names = dictionary(account, pa.array([part.accounts[a] for a in accounts.tolist()]))
-    return (account_names, dictionary(agents[session], pa.array(_user_agents()))), database, names
+    return _Requests(
+        dictionary(account, pa.array([part.accounts[a] for a in accounts.tolist()])),
+        dictionary(database, pa.array(names)),
+        dictionary(agents[session], pa.array(_user_agents())),
+    )
 
 
 def _some(rng: np.random.Generator, known: int, count: int, exponent: float) -> np.ndarray:
@@ -173,11 +181,11 @@ def _write_tall(shape: Shape, kind: str, objects: int, number: int, path: Path) 
     first, generated = generated_slices(shape)
     slices = range(first, first + generated) if kind == "generated" else range(first)
     number_of_slice = slices[number * len(slices) // objects]
-    (accounts, agents), database, names = _requests(make_slice(shape, number_of_slice), shape.rows, rng)
+    drawn = _requests(make_slice(shape, number_of_slice), shape.rows, rng)
     columns = {
-        "account_name": accounts,
-        "db_name": dictionary(database, pa.array(names)),
-        "user_agent": agents,
+        "account_name": drawn.accounts,
+        "db_name": drawn.databases,
+        "user_agent": drawn.agents,
         "http_status": _statuses(rng, shape.rows),
     }
     pq.write_table(pa.table(columns), path, compression="snappy", version="2.6", store_schema=False)
@@ -202,6 +210,7 @@ def _flat_rows(part: Slice) -> int:
 def _write_flat(shape: Shape, number: int, path: Path) -> None:
     rng = np.random.default_rng([14, RECIPE, number])
     part = make_slice(shape, number % shape.slices)
-    _, database, names = _requests(part, _flat_rows(part), rng)
-    column = dictionary(database, pa.array(names))
-    pq.write_table(pa.table({"db_name": column}), path, compression="snappy", version="2.6", store_schema=False)
+    drawn = _requests(part, _flat_rows(part), rng)
+    pq.write_table(
+        pa.table({"db_name": drawn.databases}), path, compression="snappy", version="2.6", store_schema=False
+    )
