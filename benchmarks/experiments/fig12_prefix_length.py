@@ -60,7 +60,7 @@ def run(scale: Scale, conditions: Conditions) -> Record:
             )
             dataset.drop_indexes(index.name)
     rows.reverse()
-    condition = f"Database logs: {generated}. {QUERIES} queries. {conditions.described}."
+    condition = f"Database logs: {generated}. {QUERIES} queries. Storage: {conditions.described}."
     return Record(NAME, TITLE, FIGURE, condition, rows, _findings(rows))
 
 

@@ -52,7 +52,7 @@ def run(scale: Scale, conditions: Conditions) -> Record:
     rows += _measure(of_weather, grid, WEATHER, MinMaxIndex, scale, conditions)
     condition = (
         f"Database logs: {logs}. Weather: {grid}. {scale.builds} timed builds each, median; separate calls are summed. "
-        f"{conditions.described}."
+        f"Storage: {conditions.described}."
     )
     return Record(NAME, TITLE, FIGURE, condition, rows, _findings(rows))
 

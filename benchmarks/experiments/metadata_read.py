@@ -44,7 +44,7 @@ def run(scale: Scale, conditions: Conditions) -> Record:
             rows.append({"index": index.name, "bytes_stored": stored[index.name], **asked})
     condition = (
         f"db_name with the paper's distinct values in {generated}, few more rows than these. One equality query in a "
-        f"new process, right after the session has started. {conditions.described}."
+        f"new process, right after the session has started. Storage: {conditions.described}."
     )
     return Record(NAME, TITLE, FIGURE, condition, rows, _findings(rows))
 

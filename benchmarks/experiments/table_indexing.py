@@ -92,7 +92,7 @@ def run(scale: Scale, conditions: Conditions) -> Record:
         f"Objects of {HEIGHT:,} rows with the paper's distinct values: {samples['named'].objects} with "
         f"named accounts, {samples['generated'].objects} with generated ones, weighted "
         f"{100 * WEIGHTS['named']:.0f} to {100 * WEIGHTS['generated']:.0f}. Weather: {grid}. {scale.builds} timed "
-        f"builds each. {conditions.described}."
+        f"builds each. Storage: {conditions.described}."
     )
     return Record(NAME, TITLE, FIGURE, condition, rows, _findings(rows))
 
