@@ -59,7 +59,9 @@ def run(scale: Scale, conditions: Conditions) -> Record:
         )
     }
     rows += _measure(storage, agents, conditions)
-    condition = f"Database logs: {databases}. Storage logs: {storage}. {QUERIES} queries each. Storage: {conditions.described}."
+    condition = (
+        f"Database logs: {databases}. Storage logs: {storage}. {QUERIES} queries each. Storage: {conditions.described}."
+    )
     return Record(NAME, TITLE, FIGURE, condition, rows, _findings(rows))
 
 

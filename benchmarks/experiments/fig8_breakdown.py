@@ -63,7 +63,8 @@ def run(scale: Scale, conditions: Conditions) -> Record:
         rows = _query(spark, place, values, [*indexes, NONE], scale.repeats)
     condition = (
         f"Database logs: {generated}. Hybrid's threshold is {threshold:,}, which stands to these objects as 10,000 to "
-        f"the paper's. Metadata read anew by every query, listing made once and excluded. Storage: {conditions.described}."
+        f"the paper's. Metadata read anew by every query, listing made once and excluded. "
+        f"Storage: {conditions.described}."
     )
     scanned = column_bytes(generated, "db_name")
     rows += [{"index": label, **build, "column_bytes": scanned} for label, build in builds.items()]
