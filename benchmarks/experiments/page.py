@@ -118,8 +118,10 @@ def is_judged(record: Record) -> bool:
 def _line(finding: Finding, *, judged: bool) -> str:
     """Write one finding as a row of the table."""
     spread = "" if finding.low is None else f"{number(finding.low)} to {number(finding.high or 0)}"
+    measured = f"{number(finding.measured)} {finding.unit}".strip()
     target = ""
     if finding.target is not None:
         met = ("met" if finding.met else "**missed**") if judged else "not judged at the small scale"
-        target = f"{'≥' if finding.at_least else '≤'} {number(finding.target)} {finding.unit}: {met}"
-    return f"| {finding.what} | {number(finding.measured)} {finding.unit} | {spread} | {finding.paper} | {target} |"
+        sign = "≥" if finding.at_least else "≤"
+        target = f"{f'{sign} {number(finding.target)} {finding.unit}'.strip()}: {met}"
+    return f"| {finding.what} | {measured} | {spread} | {finding.paper} | {target} |"

@@ -151,7 +151,7 @@ def test_the_page_shows_each_figure_with_paper_condition_and_verdict(tmp_path):
     text = (tmp_path / "docs" / "experiments.md").read_text()
     assert said == f"docs/experiments.md shows 2 of {len(NAMES)} experiments"
     assert "| size ratio | 12.3 x | 11 to 13 | 9.6x | ≥ 10 x: met |" in text
-    assert "| scanning | 0.5  |  | 0.01 | ≤ 0.1 : **missed** |" in text
+    assert "| scanning | 0.5 |  | 0.01 | ≤ 0.1: **missed** |" in text
     assert "- scanning: the layout is the limit" in text
     assert text.count("4,000 objects of 1,570 KB. 2 cores, 25 GB, Spark 4.3.0; load 0.3 at the start, 12 s in all") == 2
     assert "not judged at the small scale" in text
