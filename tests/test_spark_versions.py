@@ -42,7 +42,13 @@ assert assert_same_rows(spark, spark.table("t").where("p = 1 AND id = 3")) == 1
 Dataset.for_table(spark, "t").refresh()
 odd = F.udf(lambda x: x % 2 == 1, "boolean")
 assert assert_same_rows(spark, spark.table("t").where(odd("id") & (F.col("id") > 2))) == 3
-print(Dataset.for_table(spark, "t").explain(spark.table("t").where("id = 1")))
+print(Dataset.for_table(spark, "t").explain(spark.table("t").where("id = 1"), indicators=True))
+queries = [spark.table("t").where("p = 1 AND id = 3"), spark.table("t").where(odd("id"))]
+measured = Dataset.for_table(spark, "t").indicators(queries)
+assert [(i.objects, i.relevant_rows, i.kept_objects) for i in measured] == [(4, 1, 1), (4, 2, 4)], measured
+queries[0].collect()
+(scan,) = last_query(spark)
+assert scan.run_seconds > 0 and (scan.rows_read, scan.files_read) == (1, 1), scan
 print("ALL WELL")
 """
 
