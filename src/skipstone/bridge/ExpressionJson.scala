@@ -244,7 +244,7 @@ private[skipstone] object ExpressionJson {
 
   def md5(bytes: Array[Byte]): Array[Byte] = MessageDigest.getInstance("MD5").digest(bytes)
 
-  def hex(bytes: Array[Byte]): String = bytes.map(b => f"$b%02x").mkString
+  def hex(bytes: Array[Byte]): String = java.util.HexFormat.of().formatHex(bytes)
 
   /** A constant of a user-defined type whose objects are JTS geometries, in well-known text: exact, and readable. */
   private def geometry(value: Any, dataType: DataType): Option[String] = dataType match {
