@@ -47,12 +47,15 @@ class Place:
     """A dataset where an experiment reads it.
 
     ``settings`` are for the Spark session, and say where its metadata goes; they are the same for every subject.
-    ``traffic`` counts what was read since it was last called.
+    ``traffic`` counts what was read since it was last called.  What others make of the data goes to ``scratch``, which
+    they read as ``scratch_root``.
     """
 
     root: str
     settings: dict[str, str]
     traffic: Callable[[], Traffic]
+    scratch: str
+    scratch_root: str
     store: S3Store | None = None
 
 
@@ -101,22 +104,26 @@ class Conditions:
     @contextmanager
     def folders(self, path: str) -> Iterator[Place]:
         """Give any folder under these conditions."""
-        with tempfile.TemporaryDirectory(prefix="skipstone-metadata-", dir=data.folder()) as metadata:
+        with (
+            tempfile.TemporaryDirectory(prefix="skipstone-metadata-", dir=data.folder()) as metadata,
+            tempfile.TemporaryDirectory(prefix="skipstone-scratch-", dir=data.folder()) as scratch,
+        ):
             if self.storage == "local":
                 settings = {
                     "spark.master": f"local[{self.threads}]",
                     "spark.skipstone.location": f"file:{metadata}",
                     "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",  # Hadoop counts no bytes of these
                 }
-                yield Place(path, settings, _LocalTraffic())
+                yield Place(path, settings, _LocalTraffic(), scratch, scratch)
                 return
-            with object_store({"data": path, "metadata": metadata}, self.latency, self.bandwidth) as store:
+            buckets = {"data": path, "metadata": metadata, "scratch": scratch}
+            with object_store(buckets, self.latency, self.bandwidth) as store:
                 settings = {
                     "spark.master": f"local[{self.threads}]",
                     "spark.skipstone.location": "s3a://metadata/skipstone",
                     **store.s3a_settings(connections=4 * self.threads),
                 }
-                yield Place("s3a://data/", settings, lambda: _s3_traffic(store), store)
+                yield Place("s3a://data/", settings, lambda: _s3_traffic(store), scratch, "s3a://scratch", store)
 
 
 LOCAL = Conditions("local")

@@ -92,11 +92,7 @@ def run(scale: Scale, conditions: Conditions) -> Record:
         needle = Needle(area, [f"{root}/month={m}/part-{leaf:05d}.parquet" for m in MONTHS for leaf in leaves])
         Dataset.for_path(spark, place.root).create_indexes(*map(MinMaxIndex, ("lat", "lng", "ts")))
         asking = _asking(spark, place.root, needle)
-        if conditions.storage == "local":
-            tables = stack.enter_context(peer_tables(threads=conditions.threads))
-            asking |= _peers(tables, generated, needle, conditions)
-        else:
-            asking |= _remote_peers(place, needle)
+        asking |= _peers(stack.enter_context(peer_tables(place)), generated, place, needle, conditions)
         _agree(asking, len(needle.given), spark)
         rows = _timed(asking, place, spark, scale)
     at_scale = generated.objects >= AT_SCALE
@@ -136,25 +132,26 @@ def _asking(spark: SparkSession, root: str, needle: Needle) -> dict[str, Asked]:
     }
 
 
-def _peers(tables: PeerTables, generated: Generated, needle: Needle, conditions: Conditions) -> dict[str, Asked]:
-    """Give what the others are asked, on the local disk."""
-    delta = linked(generated.path, f"{tables.folder}/weather")
+def _peers(
+    tables: PeerTables, generated: Generated, place: Place, needle: Needle, conditions: Conditions
+) -> dict[str, Asked]:
+    """Give what the others are asked; DuckDB reads from object storage only with what it downloads by itself."""
+    linked(generated.path, f"{place.scratch}/weather")
+    delta = f"{place.scratch_root}/weather"
     tables("make_delta", path=delta, partitions="month INT")
-    tables("make_iceberg", path=generated.path, name="weather", partitions="month")
-    duckdb, polars = readers.DuckDB(generated.path, conditions.threads), readers.Polars(generated.path)
-    return {
-        "DuckDB": Asked(lambda: duckdb.ask(needle.in_duckdb, COLUMNS)),
-        "Polars": Asked(lambda: polars.ask(_box(needle), SPAN)),
+    tables("make_iceberg", path=place.root, name="weather", partitions="month")
+    remote = place.store is not None
+    root, options = ("s3://data", place.store.client_options()) if place.store else (place.root, None)
+    polars = readers.Polars(root, options)
+    asking = {
+        "Polars": Asked(lambda: polars.ask(_box(needle), SPAN), slow=remote),
         "Delta": Asked(lambda: tables("ask", table=f"delta.`{delta}`", predicate=needle.ranges, columns=COLUMNS)),
         "Iceberg": Asked(lambda: tables("ask", table="ice.db.weather", predicate=needle.ranges, columns=COLUMNS)),
     }
-
-
-def _remote_peers(place: Place, needle: Needle) -> dict[str, Asked]:
-    """Give what reads from object storage without more than it brings along."""
-    assert place.store is not None
-    polars = readers.Polars("s3://data", place.store.client_options())
-    return {"Polars": Asked(lambda: polars.ask(_box(needle), SPAN), slow=True)}
+    if not remote:
+        duckdb = readers.DuckDB(place.root, conditions.threads)
+        asking["DuckDB"] = Asked(lambda: duckdb.ask(needle.in_duckdb, COLUMNS))
+    return asking
 
 
 def _box(needle: Needle) -> tuple[float, float, float, float]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.servers.downloads import CACHE, maven
 
-__all__ = ["JARS", "PYSPARK", "interpreter", "jars"]
+__all__ = ["JARS", "PYSPARK", "S3A", "interpreter", "jars"]
 
 PYSPARK = "4.1.4"
 JARS = (
@@ -17,6 +17,7 @@ JARS = (
     "io.delta:delta-storage:4.4.0",
     "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
 )
+S3A = ("org.apache.hadoop:hadoop-aws:3.4.2", "software.amazon.awssdk:bundle:2.29.52")  # as the Hadoop of that Spark
 
 
 def interpreter() -> Path:
@@ -34,9 +35,9 @@ def interpreter() -> Path:
     return home / "bin" / "python"
 
 
-def jars() -> list[str]:
-    """Give the files of both table formats."""
-    return [str(maven(coordinate)) for coordinate in JARS]
+def jars(*, s3a: bool) -> list[str]:
+    """Give the files of both table formats, and of S3A where it is needed."""
+    return [str(maven(coordinate)) for coordinate in (*JARS, *(S3A if s3a else ()))]
 
 
 def _run(*command: str) -> None:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from benchmarks.conditions import Conditions, Place
-    from benchmarks.datasets.writing import Generated
     from benchmarks.peers.worker import PeerTables
 
 __all__ = ["findings", "measure"]
@@ -36,7 +35,7 @@ ROUNDS = 10
 def measure(objects: int, conditions: Conditions) -> dict[str, Any]:
     """Time planning alone, down to the tasks, in Iceberg and in Spark with and without Skipstone."""
     generated = small_files(objects)
-    with conditions.place(generated) as place, _both(generated, place, conditions) as (spark, tables):
+    with conditions.place(generated) as place, _both(place) as (spark, tables):
         started = time.perf_counter()
         everything = spark.read.parquet(place.root)
         listing = time.perf_counter() - started
@@ -71,11 +70,11 @@ def measure(objects: int, conditions: Conditions) -> dict[str, Any]:
 
 
 @contextmanager
-def _both(generated: Generated, place: Place, conditions: Conditions) -> Iterator[tuple[SparkSession, PeerTables]]:
+def _both(place: Place) -> Iterator[tuple[SparkSession, PeerTables]]:
     """Give both Sparks, with the files indexed in one and taken in by the other."""
-    with session(settings=place.settings) as spark, peer_tables(threads=conditions.threads) as tables:
+    with session(settings=place.settings) as spark, peer_tables(place) as tables:
         Dataset.for_path(spark, place.root).create_indexes(*map(MinMaxIndex, ("a", "b", "ts")))
-        tables("make_iceberg", path=generated.path, name="small", partitions=None)
+        tables("make_iceberg", path=place.root, name="small", partitions=None)
         yield spark, tables
 
 

@@ -20,10 +20,9 @@ CATALOG = "ice"
 class Tables:
     """A session that knows both formats, and what it can be asked."""
 
-    def __init__(self, folder: str, jars: list[str], master: str, settings: dict[str, str]) -> None:
+    def __init__(self, folder: str, warehouse: str, jars: list[str], settings: dict[str, str]) -> None:
         builder = (
-            SparkSession.builder.master(master)
-            .appName("peers")
+            SparkSession.builder.appName("peers")
             .config("spark.driver.memory", "4g")
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.host", "127.0.0.1")
@@ -41,7 +40,7 @@ class Tables:
             .config("spark.databricks.delta.snapshotPartitions", "2")  # its default is made for clusters
             .config(f"spark.sql.catalog.{CATALOG}", "org.apache.iceberg.spark.SparkCatalog")
             .config(f"spark.sql.catalog.{CATALOG}.type", "hadoop")
-            .config(f"spark.sql.catalog.{CATALOG}.warehouse", f"{folder}/iceberg")
+            .config(f"spark.sql.catalog.{CATALOG}.warehouse", warehouse)
         )
         for name, value in settings.items():
             builder = builder.config(name, value)

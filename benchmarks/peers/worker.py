@@ -10,19 +10,24 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks import data
 from benchmarks.peers.environment import interpreter, jars
 
+if TYPE_CHECKING:
+    from benchmarks.conditions import Place
+
 __all__ = ["PeerTables", "linked", "peer_tables"]
+
+
+OURS = ("spark.skipstone.", "spark.driver.extraClassPath")  # settings that are not for other Sparks
 
 
 class PeerTables:
     """Asks the process; one question at a time."""
 
-    def __init__(self, folder: str, process: subprocess.Popen[str], answers: Any) -> None:
-        self.folder = folder
+    def __init__(self, process: subprocess.Popen[str], answers: Any) -> None:
         self._process = process
         self._answers = answers
 
@@ -43,16 +48,17 @@ class PeerTables:
 
 
 @contextmanager
-def peer_tables(*, threads: int, settings: dict[str, str] | None = None) -> Iterator[PeerTables]:
-    """Run the process; its tables are gone afterwards."""
+def peer_tables(place: Place) -> Iterator[PeerTables]:
+    """Run the process, where the data is; its tables are gone with the place's scratch folder."""
+    settings = {name: value for name, value in place.settings.items() if not name.startswith(OURS)}
     with tempfile.TemporaryDirectory(prefix="peers-", dir=data.folder()) as folder:
         ours, theirs = os.pipe()
         options = {
             "answers": theirs,
             "folder": folder,
-            "jars": jars(),
-            "master": f"local[{threads}]",
-            "settings": settings or {},
+            "warehouse": f"{place.scratch_root}/iceberg",
+            "jars": jars(s3a=place.store is not None),
+            "settings": settings,
         }
         python = interpreter()
         script = Path(__file__).parent / "tables.py"
@@ -74,7 +80,7 @@ def peer_tables(*, threads: int, settings: dict[str, str] | None = None) -> Iter
                 if answers.readline() != "ready\n":
                     msg = f"Spark with Delta and Iceberg did not start; {data.folder()}/peers.log says why"
                     raise RuntimeError(msg)
-                yield PeerTables(folder, process, answers)
+                yield PeerTables(process, answers)
             finally:
                 process.stdin.close()  # type: ignore[union-attr]
                 try:
