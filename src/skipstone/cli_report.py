@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skipstone.cli_support import Output, Reading, console, dataset_command, print_json
+from skipstone.cli_support import (
+    Output,
+    PathArgument,
+    Reading,
+    console,
+    dataset_command,
+    print_json,
+    workload_statements,
+)
 from skipstone.errors import WorkloadError
 
 if TYPE_CHECKING:
     from skipstone.reporting.report import Report
-    from skipstone.reporting.report_workload import Statement
 
 __all__ = ["add_report"]
-
-PathArgument = Annotated[str | None, typer.Argument(metavar="PATH", help="Folder of the dataset; none with --table.")]
 
 
 def add_report(app: typer.Typer) -> None:
@@ -43,7 +48,7 @@ def report(
     if out is None and reading.output is Output.TEXT:
         msg = "name the page to write with -o report.html, or ask for its data with --output json"
         raise WorkloadError(msg)
-    statements = _statements(workload)
+    statements = workload_statements(workload)
     from skipstone.reporting.report import make_report
 
     stderr = console(stderr=True)
@@ -55,22 +60,6 @@ def report(
         print_json(made.as_dict())
     else:
         typer.echo(_summary(made, out))
-
-
-def _statements(workload: Path | None) -> list[Statement]:
-    """Read the workload's file."""
-    from skipstone.reporting.report_workload import read_workload
-
-    if workload is None:
-        return []
-    try:
-        return read_workload(workload.read_text(encoding="utf-8"))
-    except OSError as error:
-        msg = f"the workload {workload} cannot be read: {error.strerror or error}"
-        raise WorkloadError(msg) from error
-    except UnicodeDecodeError as error:
-        msg = f"the workload {workload} is not UTF-8 text: {error.reason} at byte {error.start}"
-        raise WorkloadError(msg) from error
 
 
 def _summary(made: Report, out: Path | None) -> str:
