@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,12 +33,13 @@ class PeerTables:
 
     def __call__(self, do: str, **asked: Any) -> Any:
         """Ask for one thing that ``tables.Tables`` does."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"do": do, **asked}) + "\n")
-        self._process.stdin.flush()
-        line = self._answers.readline()
+        line = ""
+        with suppress(BrokenPipeError):
+            print(json.dumps({"do": do, **asked}), file=self._process.stdin, flush=True)
+            line = self._answers.readline()
         if not line:
-            msg = f"the process with Delta and Iceberg has ended; {data.folder()}/peers.log has its output"
+            ended = self._process.poll()
+            msg = f"the process with Delta and Iceberg has ended ({ended}); {data.folder()}/peers.log has its output"
             raise RuntimeError(msg)
         answer = json.loads(line)
         if "error" in answer:
@@ -82,7 +83,8 @@ def peer_tables(place: Place) -> Iterator[PeerTables]:
                     raise RuntimeError(msg)
                 yield PeerTables(process, answers)
             finally:
-                process.stdin.close()  # type: ignore[union-attr]
+                with suppress(BrokenPipeError):
+                    process.stdin.close()  # type: ignore[union-attr]
                 try:
                     process.wait(60)
                 except subprocess.TimeoutExpired:
