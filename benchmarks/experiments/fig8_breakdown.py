@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from itertools import count
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,8 @@ COLUMNS = (
 )  # fmt: skip
 PRESENCE = {"Q1": 0.33, "Q2": 0.10, "Q3": 0.03, "Q4": 0.0}  # of the objects have the value; the last is in one only
 NONE = "none"
+CACHE_BYTES = 1 << 30
+_uses = count()
 PARTS = ("listing", "planner", "metadata", "match")
 
 
@@ -58,7 +61,6 @@ def run(scale: Scale, conditions: Conditions) -> Record:
     }
     values = values_by_presence(generated)
     with conditions.place(generated) as place, session(settings=place.settings) as spark:
-        spark.conf.set("spark.skipstone.cacheBytes", "1")  # metadata is read anew by every query
         builds = {label: _build(spark, place, label, index) for label, index in indexes.items()}
         rows = _query(spark, place, values, [*indexes, NONE], scale.repeats)
     condition = (
@@ -92,8 +94,12 @@ def column_bytes(generated: Generated, column: str) -> int:
 
 
 def _use(spark: SparkSession, place: Place, label: str) -> None:
-    """Let the queries that follow use the metadata of one index, or none."""
+    """Let the query that follows use the metadata of one index, or none, and nothing that is in memory.
+
+    Settings that differ make another store, with a cache of its own: the size of the cache differs by a byte each time.
+    """
     enable(spark, label != NONE)
+    spark.conf.set("spark.skipstone.cacheBytes", str(CACHE_BYTES + next(_uses)))
     if label != NONE:
         locate(spark, place.settings, label)
 
@@ -140,8 +146,9 @@ def _query(
             ask(name)
         row = {"query": name, "index": label, "seconds": taken[key].described()}
         row |= _planning(planned[key][-repeats:] if label != NONE else [])
-        row["bytes_scanned"] = place.traffic().bytes
         row["metadata_bytes_read"] = stats[-1].metadata_bytes_read if label != NONE else 0
+        traffic = place.traffic()  # of the local disk, what the JVM read: the objects, not the metadata
+        row["bytes_scanned"] = traffic.bytes + (0 if traffic.by_kind else row["metadata_bytes_read"])
         rows.append(row)
     return rows
 
