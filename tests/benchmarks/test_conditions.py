@@ -73,10 +73,14 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128  # with the default of 5, some of many connections at once are made a second later
+    daemon_threads = True
+
+
 @pytest.fixture(scope="module")
 def server():
-    serving = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    serving.daemon_threads = True
+    serving = _Server(("127.0.0.1", 0), _Handler)
     thread = threading.Thread(target=serving.serve_forever, daemon=True)
     thread.start()
     yield serving.server_port
