@@ -23,7 +23,12 @@ from benchmarks.runner import LOGS, run_child
 def main() -> int:
     """Run the experiments that the command line names."""
     arguments = _arguments()
-    conditions = Conditions(arguments.storage, latency=arguments.latency / 1_000, bandwidth=arguments.bandwidth * 1e6)
+    conditions = Conditions(
+        arguments.storage,
+        latency=arguments.latency / 1_000,
+        bandwidth=arguments.bandwidth * 1e6,
+        threads=arguments.threads,
+    )
     if arguments.child:
         run = import_module(f"benchmarks.experiments.{arguments.names[0]}").run
         arguments.child.write_text(json.dumps(run(SCALES[arguments.scale], conditions).described()))
@@ -46,6 +51,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--storage", choices=("local", "s3"), default="local", help="where the data lies")
     parser.add_argument("--latency", type=float, default=30, metavar="MS", help="first-byte latency of s3 (default 30)")
     parser.add_argument("--bandwidth", type=float, default=50, metavar="MB/S", help="of one answer of s3 (default 50)")
+    parser.add_argument("--threads", type=int, default=0, help="tasks at a time (default: cores, on s3 four a core)")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the records")
     parser.add_argument("--page", action="store_true", help="run nothing, only make page and plots from the records")
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
@@ -59,7 +65,7 @@ def _arguments() -> argparse.Namespace:
 def _run(name: str, arguments: argparse.Namespace, here: dict[str, Any]) -> bool:
     """Run one experiment in a child process and keep its record; say how it went."""
     print(f"{name} …", file=sys.stderr, flush=True)
-    options = {option: getattr(arguments, option) for option in ("scale", "storage", "latency", "bandwidth")}
+    options = {option: getattr(arguments, option) for option in ("scale", "storage", "latency", "bandwidth", "threads")}
     command = ["benchmarks.experiments", name, *(f"--{option}={value}" for option, value in options.items())]
     run = run_child(command, LOGS / f"{name}-{arguments.storage}-{arguments.scale}.log")
     answer = run.pop("answer", None)
