@@ -41,7 +41,7 @@ class Weather:
 
     @property
     def windows(self) -> tuple[int, ...]:
-        """Months of the windows: one, the paper's five, and all; no five on object storage, where each takes minutes."""
+        """Months of the windows: one, the paper's five (not on object storage, where each takes minutes), and all."""
         between = set() if self.place.store is not None else {PAPER_MONTHS}
         return tuple(sorted({1, self.shape.months} | between))
 
