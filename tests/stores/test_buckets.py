@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import time
+from dataclasses import replace
 from decimal import Decimal
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -26,12 +29,13 @@ from skipstone.expressions.tree import (
     Or,
 )
 from skipstone.indexes._hashing import spark_hash
-from skipstone.indexes.bloom_filter import make_filter
-from skipstone.querying.clause import lookups_of
+from skipstone.indexes.bloom_filter import BloomFilterClause, make_filter
+from skipstone.indexes.value_list import ValueListMatchClause
+from skipstone.querying.clause import OrClause, lookups_of
 from skipstone.querying.generate_clause import generate_clause
 from skipstone.querying.lookup import FILTER, SET, Lookup, PartFilters
 from skipstone.stores import buckets
-from skipstone.stores.buckets import Buckets, choose_buckets, filters_of, joined, set_hashes, split
+from skipstone.stores.buckets import Buckets, buckets_of_all, choose_buckets, filters_of, joined, set_hashes, split
 from skipstone.stores.evaluation import DriverPartEvaluator
 from skipstone.stores.metadata_store import Change, ColumnRecord, IndexRecord, ReadProfile, field_column
 from skipstone.stores.parquet import ParquetStore
@@ -295,7 +299,9 @@ def test_a_clause_that_needs_all_of_a_field_beside_one_that_looks_it_up_gets_all
         assert bool(lookups_of(clause)) == looked_up
 
 
-@pytest.mark.parametrize("said", [b'["set", 3]', b'["set", 0]', b'["other", 8]', b'["set", 4096]', b"[8]", b'"set"'])
+@pytest.mark.parametrize(
+    "said", [b'["set", 3]', b'["set", 0]', b'["other", 8]', b'["set", 4096]', b'["set", 2]', b"[8]", b'"set"']
+)
 def test_nonsense_about_buckets_is_damage(cut_always, tmp_path, monkeypatch, said):
     store = ParquetStore(location=f"file:{tmp_path}")
     snapshot = committed(store, [ValueListIndex("c")], objects_of(np.random.default_rng(1), 4, 40, 90))
@@ -321,3 +327,110 @@ def test_a_part_of_whole_fields_has_no_word_of_buckets(tmp_path):
     data = next(tmp_path.rglob("*.part")).read_bytes()
     record = reader.parts[0].record
     assert parse_footer(data[-record.footer_length :]).buckets == {}
+
+
+def test_indexes_of_one_name_that_are_not_equal_share_what_is_read(cut_always, tmp_path):
+    """The store knows an index by its name: what one clause looks up must not be all that another gets to see."""
+    store = ParquetStore(location=f"file:{tmp_path}")
+    index, namesake = ValueListIndex("c"), ValueListIndex("c", key="k")
+    objects = objects_of(np.random.default_rng(5), 20, 40, 100)
+    snapshot = committed(store, [index], objects)
+    metadata = collect(index, objects, {"c": "string"})
+    for other in (Like(C, text("%9"), "\\"), EqualTo(C, text("v9"))):
+        clause = OrClause(
+            (ValueListMatchClause(index, EqualTo(C, text("v3"))), ValueListMatchClause(namesake, other)),
+        )
+        expected = clause.might_match(metadata).fill_null(True).to_pylist()
+        assert store.evaluate(snapshot, clause).kept.tolist() == expected
+
+
+def test_a_long_text_is_hashed_like_short_ones_and_soon():
+    long = ["a" * 300_000, "a" * 300_000 + "b", "é" * 1_000, ""]
+    alone = [set_hashes(pa.array([one]))[0] for one in long]
+    beside = set_hashes(pa.array([*long, *(f"v{n}" * 20 for n in range(100))]))
+    assert beside[:4].tolist() == alone
+    started = time.process_time()
+    set_hashes(pa.array(["x" * 1_000_000]))
+    assert time.process_time() - started < 2  # 5 s when a byte of all texts, of which there is one, goes at a time
+
+
+def test_items_of_every_type_that_a_field_may_have_can_be_written(cut_always, tmp_path):
+    """Of indexes of others: numbers that no signed 64 bits hold, and lists of nothing."""
+    kinds = {"unsigned": (pa.uint64(), [2**63 + 5, 7]), "nothing": (pa.null(), [None])}
+    assert set_hashes(pa.array([2**64 - 1], pa.uint64())) == set_hashes(pa.array([-1]))
+    fields = {name: pa.array([values] * 40, pa.list_(kind)) for name, (kind, values) in kinds.items()}
+    table = added(rows_of(40), [])
+    for name, array in fields.items():
+        table = table.append_column(field_column("i0", name), array)
+    store = ParquetStore(location=f"file:{tmp_path}")
+    record = replace(record_of(ValueListIndex("c"), fields, "i0"), lookups=dict.fromkeys(fields, SET))
+    snapshot = store.commit(ROOT, None, Change((record,), table))
+    reader = store._reader(snapshot)
+    assert reader.parts[0].buckets("i0:unsigned") is not None
+    loaded = reader.load([(record, name) for name in fields], meter=buckets_meter()).fields
+    assert [sorted(v) for v in loaded["i0", "unsigned"].to_pylist()] == [[7, 2**63 + 5]] * 40
+    assert loaded["i0", "nothing"].to_pylist() == [[None]] * 40
+
+
+def test_many_terms_are_collected_in_linear_time():
+    index = BloomFilterIndex("c", fpp=1e-9)
+    clause = OrClause(tuple(BloomFilterClause(index, (n,)) for n in range(6_000)))
+    started = time.process_time()
+    (lookup,) = lookups_of(clause).values()
+    assert time.process_time() - started < 3  # 15 s when each term copied those before it
+    assert len(lookup.places) == 6_000 * 31
+
+
+class PartOf:
+    """A part as compaction asks it."""
+
+    def __init__(self, size, count, rows=100):
+        self.record = SimpleNamespace(rows=rows)
+        self.size, self.count = size, count
+
+    def column_names(self):
+        return {"i0:bits"}
+
+    def arrow_bytes(self, columns):
+        return self.size
+
+    def buckets(self, column):
+        return Buckets(FILTER, self.count) if self.count > 1 else None
+
+
+@pytest.mark.parametrize(
+    ("parts", "count"),
+    [
+        ([PartOf(30 << 20, 128, 10_000), PartOf(1 << 20, 256, 10)], 128),  # a few long filters beside many shorter ones
+        ([PartOf(30 << 20, 256, 10_000), PartOf(1 << 20, 16, 1_000)], 256),
+        ([PartOf(200 << 10, 1, 50)] * 8, 64),  # parts that are too small by themselves
+        ([PartOf(200 << 10, 1, 10_000)] * 8, None),  # filters of 20 bytes
+        ([PartOf(10 << 10, 1, 2)] * 3, None),
+    ],
+)
+def test_compaction_cuts_filters_as_suits_most_of_them(parts, count):
+    fields = {"bits": pa.array([b""]), "hashes": pa.array([1], pa.int32())}
+    record = record_of(BloomFilterIndex("c"), fields, "i0")
+    assert buckets_of_all(parts, [record]).get("i0:bits") == (count and Buckets(FILTER, count))
+
+
+def test_filters_left_whole_count_with_the_bytes_that_they_take(cut_always, tmp_path):
+    """Not with the mean of all buckets: they may be most of the metadata, and exceed the driver's memory."""
+    store = ParquetStore(location=f"file:{tmp_path}")
+    index = BloomFilterIndex("c")
+    fields = {
+        "bits": pa.array([bytes(1_024)] * 60 + [bytes(1_023)] * 30, pa.binary()),
+        "hashes": pa.array([7] * 90, pa.int32()),
+        "null_count": pa.array([0] * 90, pa.int64()),
+    }
+    table = added(rows_of(90), [])
+    for name, array in fields.items():
+        table = table.append_column(field_column("i0", name), array)
+    snapshot = store.commit(ROOT, None, Change((record_of(index, fields, "i0"),), table))
+    part = store._reader(snapshot).parts[0]
+    cut = part.buckets("i0:bits")
+    assert cut.count > 30
+    assert part.arrow_bytes(["i0:bits#whole"]) > 30 * 1_023
+    assert part.arrow_bytes(["i0:bits#1"]) < 10_000
+    assert part.arrow_bytes(["i0:bits"]) < 100 * 1_100
+    assert part.record.indexes["i0"][1] < 100 * 1_100

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skipstone.querying.lookup import Lookup
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from skipstone.expressions.tree import Expression
     from skipstone.indexing.index import Index
-    from skipstone.querying.lookup import Lookup
 
 __all__ = ["AndClause", "Clause", "Metadata", "NeverClause", "OrClause", "conjunction", "disjunction", "lookups_of"]
 
@@ -179,7 +180,7 @@ def _united(root: AndClause | OrClause) -> tuple[tuple[Index, str], ...]:
 
 def lookups_of(root: Clause) -> dict[tuple[Index, str], Lookup]:
     """Collect what a clause looks for in the fields of which none of its parts needs all."""
-    found: dict[tuple[Index, str], Lookup] = {}
+    found: dict[tuple[Index, str], list[Lookup]] = {}
     whole: set[tuple[Index, str]] = set()
     for clause in _leaves(root):
         lookups = clause.lookups
@@ -187,8 +188,8 @@ def lookups_of(root: Clause) -> dict[tuple[Index, str], Lookup]:
             if pair not in lookups:
                 whole.add(pair)
             else:
-                found[pair] = found[pair].joined(lookups[pair]) if pair in found else lookups[pair]
-    return {pair: lookup for pair, lookup in found.items() if pair not in whole}
+                found.setdefault(pair, []).append(lookups[pair])
+    return {pair: Lookup.of_all(lookups) for pair, lookups in found.items() if pair not in whole}
 
 
 def _leaves(root: Clause) -> Iterator[Clause]:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -38,9 +38,11 @@ class Lookup:
     values: tuple[Any, ...] = ()
     places: tuple[int, ...] = ()
 
-    def joined(self, other: Lookup) -> Lookup:
-        """Look for what either looks for."""
-        return Lookup((*self.values, *other.values), (*self.places, *other.places))
+    @classmethod
+    def of_all(cls, lookups: Iterable[Lookup]) -> Lookup:
+        """Look for what any of them looks for."""
+        found = tuple(lookups)
+        return cls(tuple(v for one in found for v in one.values), tuple(p for one in found for p in one.places))
 
 
 class Filters(Protocol):

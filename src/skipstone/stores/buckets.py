@@ -103,17 +103,37 @@ def buckets_for(table: pa.Table, indexes: Sequence[IndexRecord]) -> dict[str, Bu
 
 
 def buckets_of_all(parts: Sequence[Part], indexes: Sequence[IndexRecord]) -> dict[str, Buckets]:
-    """Choose how to cut the columns of a part that is made of several: sets by their size, filters as finely as any."""
+    """Choose how to cut the columns of a part that is made of several, without reading them."""
     found: dict[str, Buckets] = {}
     for column, kind, type_ in _looked_up(indexes):
         holders = [part for part in parts if column in part.column_names()]
-        cuts = [cut.count for part in holders if (cut := part.buckets(column)) is not None]
-        size = sum(part.arrow_bytes([column]) for part in holders)
-        if kind == SET and size >= SMALLEST and _can_cut(kind, type_) and _most(size) > 1:
-            cuts.append(_most(size))
-        if cuts:
-            found[column] = Buckets(kind, max(cuts))
+        sizes = [part.arrow_bytes([column]) for part in holders]
+        counts = [1 if (cut := part.buckets(column)) is None else cut.count for part in holders]
+        large = sum(sizes) >= SMALLEST and _can_cut(kind, type_)
+        most = _most(sum(sizes)) if large else 1
+        if kind == FILTER:
+            rows = [part.record.rows for part in holders]
+            likely = [min(most, _likely_slices(s // max(n, 1))) for s, n in zip(sizes, rows, strict=True)]
+            count = _shared_slices(list(map(max, counts, likely)), sizes)
+        else:
+            count = max([*counts, most])
+        if count > 1:
+            found[column] = Buckets(kind, count)
     return found
+
+
+def _likely_slices(size: int) -> int:
+    """Give the slices that most filters can be cut into, by their mean size: those of half of it can."""
+    return 1 << max(size // (2 * LEAST_SLICE), 1).bit_length() - 1
+
+
+def _shared_slices(counts: Sequence[int], sizes: Sequence[int]) -> int:
+    """Choose one number of slices for the filters of several parts: those of a part with fewer will stay whole."""
+
+    def cost(count: int) -> float:
+        return sum(s * _PROBES / count if 1 < count <= c else s for c, s in zip(counts, sizes, strict=True))
+
+    return min({1, *counts}, key=lambda count: (cost(count), count))
 
 
 def _looked_up(indexes: Sequence[IndexRecord]) -> Iterator[tuple[str, str, pa.DataType]]:
@@ -243,6 +263,8 @@ def filters_of(columns: Mapping[str, pa.Array], column: str, buckets: Buckets) -
 
 
 _FNV_OFFSET, _FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
+_FEW = 32
+"""Texts that are hashed faster one by one than a byte of each at a time: a single long one would take seconds."""
 
 
 def set_hashes(values: pa.Array) -> npt.NDArray[np.uint64] | None:
@@ -264,7 +286,8 @@ def set_hashes(values: pa.Array) -> npt.NDArray[np.uint64] | None:
         halves = halves[2 * filled.offset : 2 * (filled.offset + len(filled))].reshape(-1, 2)
         return _mixed(_mixed(halves[:, 1]) ^ halves[:, 0])
     if pa.types.is_boolean(type_) or pa.types.is_integer(type_):
-        return _mixed(values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False).view(np.uint64))
+        signed = values.view(pa.int64()) if pa.types.is_uint64(type_) else values.cast(pa.int64())
+        return _mixed(signed.fill_null(0).to_numpy(zero_copy_only=False).view(np.uint64))
     if pa.types.is_temporal(type_) and type_.bit_width in (32, 64) and not pa.types.is_interval(type_):
         plain = values.view(pa.int32() if type_.bit_width == 32 else pa.int64())
         return set_hashes(plain)
@@ -286,10 +309,21 @@ def _text_hashes(values: pa.Array) -> npt.NDArray[np.uint64]:
         rest = np.argsort(-lengths, kind="stable")
         for place in range(int(lengths.max())):
             rest = rest[: np.searchsorted(-lengths[rest], -place)]  # those longer than this
+            if len(rest) < _FEW:
+                for text in rest.tolist():
+                    hashes[text] = _continued(int(hashes[text]), content[starts[text] + place : starts[text + 1]])
+                break
             hashes[rest] = (hashes[rest] ^ content[starts[rest] + place]) * np.uint64(_FNV_PRIME)
     mixed = _mixed(hashes)
     codes = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
     return np.append(mixed, np.uint64(0))[codes]
+
+
+def _continued(found: int, content: npt.NDArray[np.uint8]) -> int:
+    """Hash on over the rest of one text."""
+    for byte in content.tobytes():
+        found = (found ^ byte) * _FNV_PRIME & 0xFFFFFFFFFFFFFFFF
+    return found
 
 
 def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from skipstone.errors import MetadataStoreError
 from skipstone.querying.clause import lookups_of
-from skipstone.querying.lookup import PartFilters
+from skipstone.querying.lookup import Lookup, PartFilters
 from skipstone.stores.buckets import filters_of, joined
 from skipstone.stores.merge import NOWHERE
 from skipstone.stores.metadata_store import Evaluation, field_column
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from skipstone.indexing.index import Index
     from skipstone.querying.clause import Clause
-    from skipstone.querying.lookup import Filters, Lookup
+    from skipstone.querying.lookup import Filters
     from skipstone.stores.buckets import Buckets
     from skipstone.stores.metadata_store import IndexRecord
     from skipstone.stores.part import Part
@@ -189,15 +189,31 @@ def evaluate(reader: SnapshotReader, clause: Clause, bound: int, evaluator: Part
     meter = Meter()
     if not len(reader):
         return Evaluation(np.zeros(0, np.bool_), 0)
-    lookups = {
-        (record.id, name): lookup
-        for (index, name), lookup in lookups_of(clause).items()
-        if (record := records.get((index.name, index.type_name))) is not None and name in record.lookups
-    }
+    lookups = _lookups(clause, records)
     if reader.arrow_bytes(wanted, lookups) > bound:
         return _by_parts(reader, clause, wanted, DriverPartEvaluator() if _encrypted(reader, wanted) else evaluator)
     metadata = _SnapshotMetadata(reader, records, meter, wanted, lookups)
     return Evaluation(might_match(clause, metadata), meter.bytes)
+
+
+def _lookups(clause: Clause, records: Mapping[tuple[str, str], IndexRecord]) -> dict[tuple[str, str], Lookup]:
+    """Give what a clause looks for in stored fields of which no part of it needs all.
+
+    Indexes that are not equal may have one name, and are then the same to the store.
+    """
+    asked = lookups_of(clause)
+    found: dict[tuple[str, str], list[Lookup]] = {}
+    whole: set[tuple[str, str]] = set()
+    for index, name in dict.fromkeys(clause.requires):
+        record = records.get((index.name, index.type_name))
+        if record is None:
+            continue
+        key, lookup = (record.id, name), asked.get((index, name))
+        if lookup is None or name not in record.lookups:
+            whole.add(key)
+        else:
+            found.setdefault(key, []).append(lookup)
+    return {key: Lookup.of_all(lookups) for key, lookups in found.items() if key not in whole}
 
 
 def _encrypted(reader: SnapshotReader, wanted: Sequence[tuple[IndexRecord, str]]) -> bool:

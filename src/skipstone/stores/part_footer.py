@@ -97,8 +97,10 @@ class Footer:
     def bytes_in_memory(self, column: str) -> int:
         """Say how many bytes a column, or one of its buckets on average, takes in memory."""
         whole, cut, _ = column.partition("#")
-        size = self.arrow_bytes.get(whole, 0)
-        return size // self.buckets[whole].count if cut and whole in self.buckets else size
+        size = self.arrow_bytes.get(column, self.arrow_bytes.get(whole, 0))
+        if column in self.arrow_bytes or not cut or whole not in self.buckets:
+            return size
+        return size // self.buckets[whole].count
 
     def chunks_of(self, columns: Collection[str], groups: Collection[int] | None = None) -> list[Chunk]:
         """Give the chunks of some columns, in some row groups or in all, in the order in which they lie."""
@@ -133,7 +135,8 @@ def _buckets(column: str, said: Any, columns: Collection[str]) -> Buckets:
     match said:
         case [str() as kind, int() as count]:
             cut = Buckets(kind, count)
-            if set(columns).issuperset(cut.columns(column)):
+            there = {name for name in columns if name == column or name.startswith(f"{column}#")}
+            if there == set(cut.columns(column)):  # no more of them either: of another count, values lie elsewhere
                 return cut
     msg = f"{column[:80]!r} is to be in buckets as {str(said)[:80]} and is not"
     raise ValueError(msg)

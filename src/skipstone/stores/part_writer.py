@@ -163,6 +163,7 @@ class _SectionWriter:
         self.names = schema.names
         self.sizes = dict.fromkeys(schema.names, 0)
         self.stored: dict[str, int] = {}
+        self._whole_filters: dict[str, int] = {}
         if key and keys is None:
             msg = f"no key {key!r}: spark.skipstone.kms.class names no key provider"
             raise KeyUnavailableError(msg)
@@ -202,6 +203,9 @@ class _SectionWriter:
                 columns[name] = column
             else:
                 columns |= dict(zip(cut.columns(name), split(_whole(column), cut), strict=True))
+                if cut.kind == FILTER:  # which may be most of them, or none
+                    first = cut.columns(name)[0]
+                    self._whole_filters[first] = self._whole_filters.get(first, 0) + columns[first].nbytes
         rows = pa.table(columns, schema=self._schema)
         self._opened(rows).write_table(rows, row_group_size=table.num_rows)
 
@@ -216,7 +220,7 @@ class _SectionWriter:
 
     def ending(self) -> Any:
         """Open the complete Parquet file where its footer was: that is written again by ``end``."""
-        said = {SIZES.decode(): json.dumps(self.sizes)}
+        said = {SIZES.decode(): json.dumps(self.sizes | self._whole_filters)}
         if self._buckets:
             cuts = {name: [cut.kind, cut.count] for name, cut in self._buckets.items()}
             said[BUCKETS.decode()] = json.dumps(cuts)
@@ -269,6 +273,8 @@ def _with_dictionary(rows: pa.Table, others: Collection[str]) -> list[str]:
             names.append(field.name)
         elif pa.types.is_list(field.type) and not pa.types.is_nested(field.type.value_type):
             items = rows.column(field.name).combine_chunks().flatten()
+            if pa.types.is_null(items.type):  # nothing to count
+                continue
             if pc.count_distinct(items).as_py() <= _SHARED * len(items):
                 names.append(f"{field.name}.list.{field.type.value_field.name}")
     return names
