@@ -77,7 +77,12 @@ class Runs:
         if spec not in self._outcomes:
             with pytest.MonkeyPatch.context() as patch:
                 if spec.seed % 2:  # keep sets and filters in buckets, however small they are
-                    for name, value in (("SMALLEST", 0), ("_BUCKET_BYTES", 16), ("LEAST_SLICE", 1)):
+                    for name, value in (
+                        ("SMALLEST", 0),
+                        ("_BUCKET_BYTES", 16),
+                        ("LEAST_SLICE", 1),
+                        ("MOST_GROWTH", 1e9),
+                    ):
                         patch.setattr(buckets, name, value)
                 campaign = Campaign(self._spark, spec, self._folder / f"dataset-{spec.seed}")
                 self._outcomes[spec] = campaign.run(self._pairs, EXECUTED)

@@ -6,7 +6,6 @@ import math
 import time
 from dataclasses import replace
 from decimal import Decimal
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +34,7 @@ from skipstone.querying.clause import OrClause, lookups_of
 from skipstone.querying.generate_clause import generate_clause
 from skipstone.querying.lookup import FILTER, SET, Lookup, PartFilters
 from skipstone.stores import buckets
-from skipstone.stores.buckets import Buckets, buckets_of_all, choose_buckets, filters_of, joined, set_hashes, split
+from skipstone.stores.buckets import Buckets, choose_buckets, filters_of, joined, set_hashes, split
 from skipstone.stores.evaluation import DriverPartEvaluator
 from skipstone.stores.metadata_store import Change, ColumnRecord, IndexRecord, ReadProfile, field_column
 from skipstone.stores.parquet import ParquetStore
@@ -52,6 +51,7 @@ def cut_always(monkeypatch):
     monkeypatch.setattr(buckets, "SMALLEST", 0)
     monkeypatch.setattr(buckets, "_BUCKET_BYTES", 16)
     monkeypatch.setattr(buckets, "LEAST_SLICE", 1)
+    monkeypatch.setattr(buckets, "MOST_GROWTH", math.inf)
 
 
 VALUES = {
@@ -137,7 +137,8 @@ def test_a_filter_put_together_is_the_same_and_a_slice_answers_as_the_whole(foun
 
 def test_small_fields_stay_whole_and_large_ones_are_cut_by_what_is_in_them():
     assert choose_buckets(SET, pa.chunked_array([[["a"]]])) is None
-    texts = pa.chunked_array([[[f"text-{n}-{i}" for i in range(2_000)] for n in range(400)]])
+    numbers = np.random.default_rng(1).integers(0, 1 << 40, (400, 2_000)).tolist()
+    texts = pa.chunked_array([[[f"text-{n}" for n in row] for row in numbers]])
     assert choose_buckets(SET, texts) == Buckets(SET, 256)
     assert choose_buckets(SET, pa.chunked_array([[[[n] * 10] * 10 for n in range(4_000)]])) is None  # lists of lists
     long = pa.chunked_array([[bytes(4_096)] * 500])
@@ -381,37 +382,31 @@ def test_many_terms_are_collected_in_linear_time():
     assert len(lookup.places) == 6_000 * 31
 
 
-class PartOf:
-    """A part as compaction asks it."""
+def test_what_parts_are_too_small_for_is_cut_when_they_become_one(tmp_path):
+    store = ParquetStore(location=f"file:{tmp_path}", max_parts=3)
+    index = BloomFilterIndex("c")
+    rng = np.random.default_rng(3)
+    snapshot = None
+    for start in range(0, 160, 40):
+        filters = [make_filter(pa.array(rng.integers(0, 1 << 62, 3_400)), 0.01) for _ in range(40)]
+        fields = {"bits": pa.array([f["bits"] for f in filters], pa.binary())}
+        fields["hashes"] = pa.array([f["hashes"] for f in filters], pa.int32())
+        table = added(rows_of(40, start=start), [])
+        for name, array in fields.items():
+            table = table.append_column(field_column("i0", name), array)
+        cuts = [] if snapshot is None else [part.buckets("i0:bits") for part in store._reader(snapshot).parts]
+        assert cuts == [None] * (start // 40)
+        snapshot = store.commit(ROOT, snapshot, Change((record_of(index, fields, "i0"),), table))
+    (part,) = store._reader(snapshot).parts
+    assert part.buckets("i0:bits") == Buckets(FILTER, 32)
 
-    def __init__(self, size, count, rows=100):
-        self.record = SimpleNamespace(rows=rows)
-        self.size, self.count = size, count
 
-    def column_names(self):
-        return {"i0:bits"}
-
-    def arrow_bytes(self, columns):
-        return self.size
-
-    def buckets(self, column):
-        return Buckets(FILTER, self.count) if self.count > 1 else None
-
-
-@pytest.mark.parametrize(
-    ("parts", "count"),
-    [
-        ([PartOf(30 << 20, 128, 10_000), PartOf(1 << 20, 256, 10)], 128),  # a few long filters beside many shorter ones
-        ([PartOf(30 << 20, 256, 10_000), PartOf(1 << 20, 16, 1_000)], 256),
-        ([PartOf(200 << 10, 1, 50)] * 8, 64),  # parts that are too small by themselves
-        ([PartOf(200 << 10, 1, 10_000)] * 8, None),  # filters of 20 bytes
-        ([PartOf(10 << 10, 1, 2)] * 3, None),
-    ],
-)
-def test_compaction_cuts_filters_as_suits_most_of_them(parts, count):
-    fields = {"bits": pa.array([b""]), "hashes": pa.array([1], pa.int32())}
-    record = record_of(BloomFilterIndex("c"), fields, "i0")
-    assert buckets_of_all(parts, [record]).get("i0:bits") == (count and Buckets(FILTER, count))
+@pytest.mark.parametrize("cut", [True, False])
+def test_lists_that_compress_in_their_order_alone_stay_whole(cut):
+    rng = np.random.default_rng(4)
+    numbers = rng.permutation(300_000) if cut else np.arange(300_000)
+    lists = pa.array([[f"customer-{n:09d}" for n in numbers[i : i + 1_000]] for i in range(0, 300_000, 1_000)])
+    assert (choose_buckets(SET, pa.chunked_array([lists])) is not None) == cut
 
 
 def test_filters_left_whole_count_with_the_bytes_that_they_take(cut_always, tmp_path):

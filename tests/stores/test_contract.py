@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from dataclasses import replace
@@ -57,6 +58,7 @@ def store(request, tmp_path, monkeypatch):
     if request.param == "parquet, in buckets":
         monkeypatch.setattr(buckets, "SMALLEST", 0)
         monkeypatch.setattr(buckets, "_BUCKET_BYTES", 8)
+        monkeypatch.setattr(buckets, "MOST_GROWTH", math.inf)
     return make_store(request.param, tmp_path)
 
 

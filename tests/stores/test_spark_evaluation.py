@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -66,6 +68,7 @@ def test_parts_in_other_buckets_give_the_same_answers(stores, monkeypatch):
     root, driver, executors = stores
     snapshot = None
     for start, smallest, bucket in ((0, 0, 8), (40, 0, 64), (60, 1 << 20, 8)):
+        monkeypatch.setattr(buckets, "MOST_GROWTH", math.inf)
         monkeypatch.setattr(buckets, "SMALLEST", smallest)
         monkeypatch.setattr(buckets, "_BUCKET_BYTES", bucket)
         snapshot = commit(driver, snapshot, None, [RA, RT], tagged(40 if start == 0 else 20, start=start), root=root)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from skipstone.indexes._values import exact_array, is_binary_like
 from skipstone.querying.lookup import FILTER, SET, PartFilters
-from skipstone.stores.arrow_types import parse_type
+from skipstone.stores.encodings import stored_size
 from skipstone.stores.metadata_store import field_column
 
 if TYPE_CHECKING:
@@ -27,15 +27,17 @@ if TYPE_CHECKING:
 
     from skipstone.querying.lookup import Lookup
     from skipstone.stores.metadata_store import IndexRecord
-    from skipstone.stores.part import Part
 
-__all__ = ["Buckets", "buckets_for", "buckets_of_all", "choose_buckets", "filters_of", "joined", "split"]
+__all__ = ["Buckets", "buckets_for", "choose_buckets", "filters_of", "joined", "split"]
 
 MOST = 256
 """Buckets of a field at most: a lookup of one value reads a 256th of a set."""
 SMALLEST = 256 << 10
-"""A field with fewer bytes in memory stays one column."""
+"""A field with fewer bytes stays one column."""
 _BUCKET_BYTES = 16 << 10
+MOST_GROWTH = 1.3
+"""How many times the bytes a cut field may take in the file."""
+_SAMPLE_BYTES = 8 << 20
 LEAST_SLICE = 16
 """Bytes of a slice at least; filters that are shorter stay whole."""
 _PROBES = 8
@@ -78,9 +80,9 @@ def choose_buckets(kind: str, column: pa.ChunkedArray) -> Buckets | None:
     """Choose how to cut a field, by what is in it; ``None`` to leave it whole."""
     if column.nbytes < SMALLEST or not _can_cut(kind, column.type):
         return None
-    most = _most(column.nbytes)
     if kind == SET:
-        return Buckets(kind, most) if most > 1 else None
+        return _set_buckets(column)
+    most = _most(column.nbytes)
     lengths = pc.binary_length(column).fill_null(0).to_numpy()
     total = int(lengths.sum())
     costs = {1: float(total)}
@@ -93,55 +95,36 @@ def choose_buckets(kind: str, column: pa.ChunkedArray) -> Buckets | None:
     return Buckets(kind, best) if best > 1 else None
 
 
+def _set_buckets(column: pa.ChunkedArray) -> Buckets | None:
+    """Choose how to cut lists: by what they take in the file, and only if cut they do not take much more.
+
+    Lists of consecutive numbers, for one, compress well in their order and badly in any other.
+    """
+    rows = max(1, int(len(column) * min(1.0, _SAMPLE_BYTES / column.nbytes)))
+    sample = pa.concat_arrays(column.slice(0, rows).chunks)
+    whole = stored_size(pa.table({"c": sample}))
+    stored = whole * len(column) // rows
+    if stored < SMALLEST or _most(stored) < 2:
+        return None
+    cut = Buckets(SET, _most(stored))
+    pieces = pa.table(dict(zip(cut.columns("c"), split(sample, cut), strict=True)))
+    return cut if stored_size(pieces) <= MOST_GROWTH * whole else None
+
+
 def buckets_for(table: pa.Table, indexes: Sequence[IndexRecord]) -> dict[str, Buckets]:
     """Choose how to cut the columns of a new part."""
     return {
         column: cut
-        for column, kind, _ in _looked_up(indexes)
+        for column, kind in _looked_up(indexes)
         if column in table.column_names and (cut := choose_buckets(kind, table.column(column))) is not None
     }
 
 
-def buckets_of_all(parts: Sequence[Part], indexes: Sequence[IndexRecord]) -> dict[str, Buckets]:
-    """Choose how to cut the columns of a part that is made of several, without reading them."""
-    found: dict[str, Buckets] = {}
-    for column, kind, type_ in _looked_up(indexes):
-        holders = [part for part in parts if column in part.column_names()]
-        sizes = [part.arrow_bytes([column]) for part in holders]
-        counts = [1 if (cut := part.buckets(column)) is None else cut.count for part in holders]
-        large = sum(sizes) >= SMALLEST and _can_cut(kind, type_)
-        most = _most(sum(sizes)) if large else 1
-        if kind == FILTER:
-            rows = [part.record.rows for part in holders]
-            likely = [min(most, _likely_slices(s // max(n, 1))) for s, n in zip(sizes, rows, strict=True)]
-            count = _shared_slices(list(map(max, counts, likely)), sizes)
-        else:
-            count = max([*counts, most])
-        if count > 1:
-            found[column] = Buckets(kind, count)
-    return found
-
-
-def _likely_slices(size: int) -> int:
-    """Give the slices that most filters can be cut into, by their mean size: those of half of it can."""
-    return 1 << max(size // (2 * LEAST_SLICE), 1).bit_length() - 1
-
-
-def _shared_slices(counts: Sequence[int], sizes: Sequence[int]) -> int:
-    """Choose one number of slices for the filters of several parts: those of a part with fewer will stay whole."""
-
-    def cost(count: int) -> float:
-        return sum(s * _PROBES / count if 1 < count <= c else s for c, s in zip(counts, sizes, strict=True))
-
-    return min({1, *counts}, key=lambda count: (cost(count), count))
-
-
-def _looked_up(indexes: Sequence[IndexRecord]) -> Iterator[tuple[str, str, pa.DataType]]:
-    """Give the columns that are looked up, their kinds and their types."""
+def _looked_up(indexes: Sequence[IndexRecord]) -> Iterator[tuple[str, str]]:
+    """Give the columns that are looked up, and their kinds."""
     for record in indexes:
         for name, kind in record.lookups.items():
-            if name in record.fields:
-                yield field_column(record.id, name), kind, parse_type(record.fields[name])
+            yield field_column(record.id, name), kind
 
 
 def _most(size: int) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from skipstone.stores.buckets import buckets_of_all
+from skipstone.stores.buckets import buckets_for
 from skipstone.stores.merge import NOWHERE, gather
 from skipstone.stores.metadata_store import field_column
 from skipstone.stores.part_footer import IDENTITY, presence_column
@@ -71,19 +71,21 @@ def compact(
     fields = [field for field, _ in sources.values()] + [pa.field(name, pa.bool_()) for name in presences]
     live = set().union(*(part.record.indexes for part in reader.parts)) & {record.id for record in indexes}
     size = sum(part.record.indexes[i][1] for part in reader.parts for i in live & set(part.record.indexes))
-    buckets = buckets_of_all(reader.parts, [record for record in indexes if record.id in live])
-    buckets = {column: cut for column, cut in buckets.items() if column in sources}
-    step = rows_per_group(len(merged), size, cut=bool(buckets))
-    writer = making(path, pa.schema(fields), buckets)
+    step = rows_per_group(len(merged), size, cut=any(record.lookups for record in indexes))
+    writer: PartWriter | None = None
     try:
         for start in range(0, len(merged), step):
             here = slice(start, start + step)
             slices = {id(rows): rows[here] for _, rows in sources.values()}  # many columns share few sources
             columns = _columns(reader, {name: (f.type, slices[id(rows)]) for name, (f, rows) in sources.items()})
             columns += [pa.array(rows[here] != NOWHERE) for rows in presences.values()]
-            writer.write(pa.table(columns, schema=pa.schema(fields)))
+            table = pa.table(columns, schema=pa.schema(fields))
+            writer = writer or making(path, table.schema, buckets_for(table, indexes))
+            writer.write(table)
+        writer = writer or making(path, pa.schema(fields), {})
     except BaseException:
-        writer.close()
+        if writer is not None:
+            writer.close()
         raise
     return writer.finish(sequence, file)
 

@@ -190,6 +190,7 @@ def evaluate(reader: SnapshotReader, clause: Clause, bound: int, evaluator: Part
     if not len(reader):
         return Evaluation(np.zeros(0, np.bool_), 0)
     lookups = _lookups(clause, records)
+    reader.open(wanted, meter)
     if reader.arrow_bytes(wanted, lookups) > bound:
         return _by_parts(reader, clause, wanted, DriverPartEvaluator() if _encrypted(reader, wanted) else evaluator)
     metadata = _SnapshotMetadata(reader, records, meter, wanted, lookups)

@@ -37,6 +37,10 @@ class Part(Protocol):
         """Say how many bytes columns take in memory, of those the part has."""
         ...
 
+    def open(self, columns: Iterable[str], meter: Meter) -> None:
+        """Read what tells where some columns lie; the meter learns what had to be fetched."""
+        ...
+
     def buckets(self, column: str) -> Buckets | None:
         """Say how a column is cut into buckets, which ``read`` takes too, or that it is whole."""
         ...

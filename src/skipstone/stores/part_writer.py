@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from skipstone.errors import KeyUnavailableError
 from skipstone.querying.lookup import FILTER
 from skipstone.stores.buckets import split
+from skipstone.stores.encodings import DICTIONARY_BYTES, with_dictionary
 from skipstone.stores.manifest import PartRecord, Section
 from skipstone.stores.part_footer import BUCKETS, CHUNK, MAX_ROW_GROUP_ROWS, SIZES, TRAILER, leaf_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from skipstone.stores.buckets import Buckets
@@ -37,9 +37,6 @@ _CUT_ROW_GROUP_BYTES = 256 << 20
 """Of a part with buckets, which are many chunks in each row group, and of which lookups read few."""
 _BLOCK = 1 << 20
 _NO_DICTIONARY = ("path", "digest", "length", "modified")
-_DICTIONARY_BYTES = 16 << 20
-_SHARED = 0.5
-"""Distinct items among all items of lists, up to which a dictionary makes them smaller."""
 
 
 def rows_per_group(rows: int, size: int, *, cut: bool = False) -> int:
@@ -182,8 +179,8 @@ class _SectionWriter:
                 self.path,
                 self._schema,
                 compression="zstd",
-                use_dictionary=_with_dictionary(first, {*_NO_DICTIONARY, *slices}),
-                dictionary_pagesize_limit=_DICTIONARY_BYTES,
+                use_dictionary=with_dictionary(first, {*_NO_DICTIONARY, *slices}),
+                dictionary_pagesize_limit=DICTIONARY_BYTES,
                 column_encoding=dict.fromkeys(slices, "DELTA_LENGTH_BYTE_ARRAY") or None,
                 write_statistics=False,
                 write_page_checksum=True,
@@ -261,23 +258,6 @@ def _stored_schema(schema: pa.Schema, buckets: Mapping[str, Buckets]) -> pa.Sche
         cut = buckets.get(field.name)
         fields += [field] if cut is None else [field.with_name(name) for name in cut.columns(field.name)]
     return pa.schema(fields)
-
-
-def _with_dictionary(rows: pa.Table, others: Collection[str]) -> list[str]:
-    """Name the leaves that get a dictionary: single values, and items of lists that many lists share."""
-    names = []
-    for field in rows.schema:
-        if field.name in others:
-            continue
-        if not pa.types.is_nested(field.type):
-            names.append(field.name)
-        elif pa.types.is_list(field.type) and not pa.types.is_nested(field.type.value_type):
-            items = rows.column(field.name).combine_chunks().flatten()
-            if pa.types.is_null(items.type):  # nothing to count
-                continue
-            if pc.count_distinct(items).as_py() <= _SHARED * len(items):
-                names.append(f"{field.name}.list.{field.type.value_field.name}")
-    return names
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

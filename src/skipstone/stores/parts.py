@@ -73,6 +73,11 @@ class PartFile:
             section.footer().bytes_in_memory(column) for section, names in self._by_section(columns) for column in names
         )
 
+    def open(self, columns: Iterable[str], meter: Meter) -> None:
+        """Read the footers of the sections that hold some columns."""
+        for section, _ in self._by_section(columns):
+            section.footer(meter)
+
     def buckets(self, column: str) -> Buckets | None:
         """Say how a column is cut, or that it is whole."""
         return self._section_of.get(column, self._main).footer().buckets.get(column)

@@ -234,6 +234,14 @@ class SnapshotReader:
             return found[0]
         return FiltersOfParts(found, self.merge(meter).offsets, self.sources(record.id, meter))
 
+    def open(self, wanted: Iterable[tuple[IndexRecord, str]], meter: Meter) -> None:
+        """Read what tells where fields lie, so that what follows needs no more than the fields."""
+        columns = [(record.id, field_column(record.id, name)) for record, name in wanted]
+        for part in self.parts:
+            here = [column for index_id, column in columns if index_id in part.record.indexes]
+            if here:
+                part.open(here, meter)
+
     def arrow_bytes(self, wanted: Iterable[tuple[IndexRecord, str]], lookups: Lookups | None = None) -> int:
         """Say how many bytes fields take in memory, or what is read of those that are looked up."""
         return sum(

@@ -84,6 +84,10 @@ class SearchPart:
         found = self.directory().columns
         return sum(found[name].arrow_bytes for name in columns if name in found)
 
+    def open(self, columns: Iterable[str], meter: Meter) -> None:  # noqa: ARG002  (as other parts have it)
+        """Read the directory."""
+        self.directory(meter)
+
     def buckets(self, column: str) -> Buckets | None:  # noqa: ARG002  (as other parts have it)
         """Say that a column is whole, as all are here."""
         return None
