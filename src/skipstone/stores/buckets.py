@@ -37,7 +37,8 @@ SMALLEST = 256 << 10
 _BUCKET_BYTES = 16 << 10
 MOST_GROWTH = 1.3
 """How many times the bytes a cut field may take in the file."""
-_SAMPLE_BYTES = 8 << 20
+_SAMPLE_BYTES = 128 << 20
+"""How much of a field is written both ways to compare: enough to see what many objects share."""
 LEAST_SLICE = 16
 """Bytes of a slice at least; filters that are shorter stay whole."""
 _PROBES = 8
