@@ -85,7 +85,7 @@ def _print(root: str, statements: Sequence[Statement], measured: WorkloadIndicat
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("query", overflow="fold")
+    table.add_column("query", overflow="fold", min_width=16)
     for heading in ("relevant rows", "objects: relevant", "read", "all", *_FACTORS):
         table.add_column(heading, justify="right")
     table.add_column("limit")

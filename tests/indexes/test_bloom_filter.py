@@ -43,9 +43,15 @@ def test_the_false_positive_rate_is_what_was_asked_for(fpp, count):
 
 
 def test_the_size_is_the_papers():
+    """And a sixteenth more at most: so many bytes that they can be cut into equal slices."""
     made = make_filter(hashes(0, 1000), 0.01)
-    assert len(made["bits"]) * 8 == math.ceil(1000 * -math.log(0.01) / math.log(2) ** 2 / 8) * 8 == 9592
+    paper = math.ceil(1000 * -math.log(0.01) / math.log(2) ** 2 / 8)
+    assert paper == 1199
+    assert len(made["bits"]) == 1216 == 19 * 64
     assert made["hashes"] == 7
+    for count in (1, 2, 10, 100, 333, 5_000, 40_000):
+        paper = math.ceil(count * -math.log(0.01) / math.log(2) ** 2 / 8)
+        assert paper <= len(make_filter(hashes(0, count), 0.01)["bits"]) <= paper * 17 / 16
 
 
 def test_an_object_of_nulls_has_no_value_and_costs_no_bits():

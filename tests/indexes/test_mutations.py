@@ -97,7 +97,7 @@ MUTATIONS = {
         bloom_filter, "spark_hash", lambda v, t: spark_hash(v if v == v else 7.0, t), "hybrid", "double",
     ),
     "bloom: one more turn when probing": (
-        bloom_filter, "_probe", lambda *a: ORIGINAL_PROBE(*a[:4], a[4] + 1, a[5]), "bloomfilter", "int",
+        bloom_filter, "_probe", lambda *a: ORIGINAL_PROBE(*a[:3], a[3] + 1), "bloomfilter", "int",
     ),
     "bloom: first part only": (bloom_filter.BloomFilterMetadata, "merge", lambda self, _: self, "bloomfilter", "int"),
     "hybrid: first part only": (hybrid.HybridMetadata, "merge", lambda self, _: self, "hybrid", "int"),

