@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import numpy as np
@@ -29,7 +29,7 @@ from skipstone.expressions.tree import (
 )
 from skipstone.indexes._hashing import spark_hash
 from skipstone.indexes.bloom_filter import BloomFilterClause, make_filter
-from skipstone.indexes.value_list import ValueListMatchClause
+from skipstone.indexes.value_list import ValueListClause, ValueListMatchClause
 from skipstone.querying.clause import OrClause, lookups_of
 from skipstone.querying.generate_clause import generate_clause
 from skipstone.querying.lookup import FILTER, SET, Lookup, PartFilters
@@ -318,6 +318,32 @@ def test_nonsense_about_buckets_is_damage(cut_always, tmp_path, monkeypatch, sai
     objects = objects_of(np.random.default_rng(1), 4, 40, 90)
     with pytest.raises(MetadataCorruptError, match="its footer makes no sense"):
         committed(store, [ValueListIndex("c")], objects, snapshot, start=4)
+
+
+@dataclass(frozen=True, slots=True)
+class OrLonger(ValueListClause):
+    """A plug-in's clause that looks at more than the one it is made of, and does not say so."""
+
+    def might_match(self, metadata):
+        lists = metadata.field(self.index, "values").to_pylist()
+        return pa.array([None if v is None else any(len(t) > 3 for t in v) for v in lists], pa.bool_())
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed(ValueListClause):
+    """One that changes nothing."""
+
+
+def test_a_subclass_that_looks_at_more_does_not_inherit_what_is_looked_up(cut_always, tmp_path):
+    index = ValueListIndex("c")
+    assert lookups_of(Renamed(index, ("v1",)))
+    assert not lookups_of(OrLonger(index, ("v1",)))
+    objects = objects_of(np.random.default_rng(1), 30, 40, 200)
+    store = ParquetStore(location=f"file:{tmp_path}")
+    snapshot = committed(store, [index], objects)
+    expected = [any(v is not None and len(v) > 3 for v in o.column("c").to_pylist()) for o in objects]
+    assert store.evaluate(snapshot, OrLonger(index, ("v1",))).kept.tolist() == expected
+    assert True in expected
 
 
 def test_a_part_of_whole_fields_has_no_word_of_buckets(tmp_path):

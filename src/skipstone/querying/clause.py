@@ -7,6 +7,7 @@ below let one side's proof stand beside the other side's ignorance, so a clause 
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -67,7 +68,8 @@ class Clause(ABC):
         """What ``might_match`` looks for in a field, where that is not all of it.
 
         Of a set it may then be given lists without some values that it does not look for, and must answer the same.
-        Only for fields that the index's ``MetadataType.lookups`` names.
+        Only for fields that the index's ``MetadataType.lookups`` names; not believed of a subclass that changes
+        anything and does not state them anew.
         """
         return {}
 
@@ -183,13 +185,27 @@ def lookups_of(root: Clause) -> dict[tuple[Index, str], Lookup]:
     found: dict[tuple[Index, str], list[Lookup]] = {}
     whole: set[tuple[Index, str]] = set()
     for clause in _leaves(root):
-        lookups = clause.lookups
+        lookups = clause.lookups if _are_its_own(clause) else {}
         for pair in clause.requires:
             if pair not in lookups:
                 whole.add(pair)
             else:
                 found.setdefault(pair, []).append(lookups[pair])
     return {pair: Lookup.of_all(lookups) for pair, lookups in found.items() if pair not in whole}
+
+
+def _are_its_own(clause: Clause) -> bool:
+    """Say whether a clause's lookups describe what it does: not if a subclass has changed anything and left them.
+
+    A subclass that answers more than its parent looks at more, too, and would not find it among what the parent names.
+    """
+    for cls in type(clause).__mro__:
+        if "lookups" in cls.__dict__:
+            return True
+        fields = inspect.get_annotations(cls)
+        if any(not name.startswith(("__", "_abc_")) and name not in fields for name in cls.__dict__):
+            return False
+    return False
 
 
 def _leaves(root: Clause) -> Iterator[Clause]:
