@@ -33,7 +33,7 @@ LEGACY = {
 }
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 DAYS = ("2020-01-01", "2020-06-01", "2021-01-01")
-OLD = (dt.datetime(1850, 3, 1, 12), dt.datetime(1750, 3, 1, 12), dt.datetime(1500, 3, 1, 12))
+OLD = tuple(dt.datetime(year, 3, 1, 12, tzinfo=dt.UTC) for year in (1850, 1750, 1500))
 
 
 @dataclass(frozen=True)

@@ -63,17 +63,21 @@ def jvm_locale(spark: SparkSession, language: str | None) -> Iterator[None]:
 
 
 @contextmanager
-def hadoop(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
-    """Set some of the context's Hadoop settings for a block."""
+def hadoop(spark: SparkSession, values: dict[str, str | None]) -> Iterator[None]:
+    """Set or unset some of the context's Hadoop settings for a block."""
     configuration: Any = spark._jsc.hadoopConfiguration()
+
+    def put(name: str, value: str | None) -> None:
+        if value is None:
+            configuration.unset(name)
+        else:
+            configuration.set(name, value)
+
     before = {name: configuration.get(name) for name in values}
     for name, value in values.items():
-        configuration.set(name, value)
+        put(name, value)
     try:
         yield
     finally:
         for name, value in before.items():
-            if value is None:
-                configuration.unset(name)
-            else:
-                configuration.set(name, value)
+            put(name, value)

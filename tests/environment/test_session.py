@@ -8,6 +8,7 @@ import pytest
 
 from skipstone import Dataset, MinMaxIndex, SkipstoneError, ValueListIndex
 from tests.environment.steps import LINE_LENGTH, ZONE, hadoop, same_steps
+from tests.environment.ways import WAYS, again, as_listed_rdd, as_rdd, cached, planned
 from tests.soundness.attack import age, same_rows, text
 from tests.support import conf
 
@@ -80,54 +81,8 @@ def test_the_zone_changes_and_changes_back_while_a_job_runs(spark, moments, monk
 # --- planned under one zone, run under another ------------------------------------------------------------------------
 
 
-def _planned(df):
-    df._jdf.queryExecution().executedPlan()
-    return df.collect
-
-
-def _rdd(df):
-    rdd = df.rdd
-    return rdd.collect
-
-
-def _rdd_made(df):
-    rdd = df.rdd
-    rdd.getNumPartitions()
-    return rdd.collect
-
-
-def _iterated(df):
-    df._jdf.queryExecution().executedPlan()
-    return lambda: list(df.toLocalIterator())
-
-
-def _cached(df):
-    df.cache()
-
-    def collect():
-        try:
-            return df.collect()
-        finally:
-            df.unpersist(blocking=True)
-
-    return collect
-
-
-def _ran_before(df):
-    df.collect()
-    return df.collect
-
-
-def _asked_for_its_files(df):
-    df.inputFiles()
-    return df.collect
-
-
-WAYS = (_planned, _rdd, _rdd_made, _iterated, _cached, _ran_before, _asked_for_its_files)
-
-
 @pytest.mark.parametrize("running", [UTC, ANGELES], ids=["the same zone", "another zone"])
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__.strip("_"))
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 def test_planned_under_one_zone_and_run_under_another(spark, moments, way, running):
     with conf(spark, UTC):
         index(moments())
@@ -144,7 +99,7 @@ def test_planned_under_one_zone_and_run_under_another(spark, moments, way, runni
 
 @pytest.mark.parametrize("policy", ["CORRECTED", "LEGACY"])
 @pytest.mark.parametrize("format_", ["csv", "json", "xml"])
-@pytest.mark.parametrize("way", [_ran_before, _planned, _rdd, _rdd_made, _cached], ids=lambda way: way.__name__)
+@pytest.mark.parametrize("way", [again, planned, as_rdd, as_listed_rdd, cached], ids=lambda way: way.__name__)
 def test_run_again_under_another_policy_for_parsing(spark, tmp_path, way, format_, policy):
     shown = {"csv": "{}\n", "json": '{{"d": "{}"}}\n', "xml": "<rows><row><d>{}</d></row></rows>"}[format_]
     text(tmp_path / "d", f".{format_}", *(shown.format(day) for day in ("2020-1-1", "2020-02-02", "2020-03-03")))
@@ -163,6 +118,21 @@ def test_run_again_under_another_policy_for_parsing(spark, tmp_path, way, format
 
         skipped = [same_steps(spark, lambda p=p: steps(p)) for p in ("d = DATE'2020-01-01'", "d = DATE'2020-02-02'")]
         assert all(skipped) or policy != "CORRECTED"
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_tasks_of_an_rdd_see_no_settings_of_the_session(spark, tmp_path, way):
+    """Nothing changes here but the reader: it takes the policy from the task, which has it only in a SQL execution."""
+    text(tmp_path / "d", ".csv", "2020-1-1\n", "2020-02-02\n", "2020-03-03\n")
+
+    def read():
+        return spark.read.schema("d DATE").option("dateFormat", "yyyy-MM-dd").csv(f"{tmp_path}/d")
+
+    with conf(spark, {POLICY: "LEGACY"}):
+        Dataset(read()).create_indexes(MinMaxIndex("d"), ValueListIndex("d"))
+        for predicate in ("d IS NULL", "d = DATE'2020-01-01'", "d = DATE'2020-02-02'"):
+            skipped = same_steps(spark, lambda p=predicate: way(read().where(p))())
+            assert skipped or way in (as_rdd, as_listed_rdd)
 
 
 # --- views of another session -----------------------------------------------------------------------------------------
