@@ -25,6 +25,7 @@ from skipstone.functions import recorded_functions, shown
 from skipstone.indexing.columns import resolve_indexes
 from skipstone.indexing.job import BoundIndex, Outcome, index_objects, list_objects
 from skipstone.indexing.preparation import Preparation
+from skipstone.indexing.visible_metadata import refuse_visible_folder
 from skipstone.relation import profile_difference
 from skipstone.reporting.indexing import IndexingReport
 from skipstone.stores.metadata_store import Change, IndexRecord
@@ -61,6 +62,7 @@ def create_indexes(target: Target, indexes: Sequence[Index]) -> IndexingReport:
         msg = "create_indexes needs at least one index, for example MinMaxIndex('ts')"
         raise IndexingError(msg)
     target.store.check_keys([index.key for index in indexes if index.key is not None])
+    _refuse_visible_metadata(target)
     target.store.check_newest(target.root)
     base = target.store.latest(target.root)
     existing = base.indexes if base is not None else ()
@@ -82,6 +84,11 @@ def create_indexes(target: Target, indexes: Sequence[Index]) -> IndexingReport:
 
     snapshot = _commit(target, base, change)
     return _report(target, snapshot, [r.name for r in records], outcome, 0, started)
+
+
+def _refuse_visible_metadata(target: Target) -> None:
+    """Raise, before anything is written, when the dataset's metadata would be read as data."""
+    refuse_visible_folder(target.spark, json.loads(target.scan.describe()), target.store.folder(target.root))
 
 
 def _record(target: Target, bound: BoundIndex) -> IndexRecord:
@@ -111,6 +118,7 @@ def refresh(target: Target, paths: tuple[str, ...] | None = None, restated: Sequ
     not run on its word.
     """
     started = time.monotonic()
+    _refuse_visible_metadata(target)
     try:
         target.store.check_newest(target.root)
         return _refresh(target, paths, restated, started)

@@ -156,6 +156,10 @@ class MetadataStore(ABC):
         """
         raise NotImplementedError
 
+    def folder(self, root: str) -> str | None:  # noqa: ARG002  (part of the contract)
+        """Name the folder that holds (or would hold) a dataset's metadata; ``None`` where that is in no files."""
+        return None
+
     @abstractmethod
     def latest(self, root: str) -> Snapshot | None:
         """Give the newest snapshot of the dataset rooted at ``root``, or ``None``.  Cheap when warm."""

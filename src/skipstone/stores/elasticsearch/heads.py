@@ -188,7 +188,7 @@ class Heads:
             return Recovery(lost=said_of_loss([newest], 0, (), named) if found else ())
         best = max(sound, key=lambda manifest: manifest.version)
         unread = range(newest, best.version, -1)
-        lost = said_of_loss(unread, best.version, best.indexes, named) if len(unread) else ()
+        lost = said_of_loss(unread, best.version, best.indexes, named)
         return Recovery(best.indexes, f"version {best.version}", lost)
 
     def _sound(self, dataset: str, head: Head) -> Manifest | None:
