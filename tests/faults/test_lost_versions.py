@@ -9,6 +9,8 @@ import shutil
 import pytest
 
 from skipstone import MinMaxIndex, ValueListIndex
+from skipstone.cli import _print_report
+from skipstone.cli_support import Output
 from skipstone.errors import CommitConflictError, IndexNotFoundError, MetadataCorruptError, MetadataTooNewError
 from skipstone.stores.filesystem import LocalFileSystem
 from skipstone.stores.parquet import ParquetStore
@@ -69,6 +71,21 @@ def test_both_copies_damaged_say_what_is_lost(lake):
     assert f"as of version 1: {MINMAX}" in lost
     assert f"\n  lost: {lost}" in str(report)
     assert json.loads(json.dumps(report, default=dataclasses.asdict))["lost"] == [lost]
+
+
+@pytest.mark.parametrize("output", Output)
+def test_the_command_line_says_what_is_lost(lake, capsys, output):
+    cut(file_of(lake, 2))
+    cut(file_of(lake, 2, "_definitions"))
+    report = lake.reopened().refresh()
+    _print_report(report, output)
+    said = capsys.readouterr().out
+    if output is Output.JSON:
+        assert json.loads(said)["lost"] == list(report.lost)
+        assert json.loads(said)["repaired"] == report.repaired
+    else:
+        assert f"\n  lost: {report.lost[0]}" in said
+        assert "\n  repaired: the metadata was damaged" in said
 
 
 @pytest.mark.parametrize(

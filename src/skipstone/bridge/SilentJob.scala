@@ -4,14 +4,23 @@ import java.io.{BufferedOutputStream, DataOutputStream}
 import java.nio.file.{Files, Paths}
 
 import org.apache.spark.sql.classic
-import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.execution.{QueryExecution, SQLExecution}
 
 /**
- * Runs a plan as a plain Spark job. An SQL execution tells its plan to every listener, hence to the event log and the
- * web interface, with each literal spelled out; a job tells of stages, tasks and the names of operators only.
+ * Plans and runs without telling. An SQL execution tells its plan to every listener, hence to the event log and the
+ * web interface, with each literal spelled out; a plain job tells of stages, tasks and the names of operators only.
  */
 private[skipstone] object SilentJob {
   private val Execution = Seq(SQLExecution.EXECUTION_ID_KEY, SQLExecution.EXECUTION_ROOT_ID_KEY)
+
+  /**
+   * A plan made of parsed expressions, not analyzed yet. A Dataset is analyzed at once, and what cannot be is told to
+   * listeners like an execution that failed, its plan included.
+   */
+  def planned(session: classic.SparkSession, plan: (String => Expression) => LogicalPlan): QueryExecution =
+    session.withActive(session.sessionState.executePlan(plan(session.sessionState.sqlParser.parseExpression(_))))
 
   /** Write the values of the only column, binary, to a local file: four bytes of length before each. */
   def collect(df: classic.Dataset[_], localFile: String): Int = {
