@@ -25,6 +25,7 @@ from skipstone.functions import recorded_functions, shown
 from skipstone.indexing.columns import resolve_indexes
 from skipstone.indexing.job import BoundIndex, Outcome, index_objects, list_objects
 from skipstone.indexing.preparation import Preparation
+from skipstone.indexing.visible_metadata import refuse_visible_folder
 from skipstone.relation import Relation, profile_difference
 from skipstone.reporting.indexing import IndexingReport
 from skipstone.stores.metadata_store import Change, IndexRecord
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from skipstone.indexing.index import Index
     from skipstone.indexing.objects import DataObject
     from skipstone.indexing.records import ColumnRecord, ReadProfile
-    from skipstone.stores.metadata_store import MetadataStore, Snapshot
+    from skipstone.stores.metadata_store import MetadataStore, Recovery, Snapshot
 
 __all__ = ["IndexingReport", "Target", "create_indexes", "drop_indexes", "refresh"]
 
@@ -60,6 +61,8 @@ def create_indexes(target: Target, indexes: Sequence[Index]) -> IndexingReport:
         msg = "create_indexes needs at least one index, for example MinMaxIndex('ts')"
         raise IndexingError(msg)
     target.store.check_keys([index.key for index in indexes if index.key is not None])
+    _refuse_visible_metadata(target)
+    target.store.check_newest(target.root)
     base = target.store.latest(target.root)
     existing = base.indexes if base is not None else ()
     preparation = Preparation(target.spark, target.scan)
@@ -84,6 +87,11 @@ def create_indexes(target: Target, indexes: Sequence[Index]) -> IndexingReport:
     return _report(target, snapshot, [r.name for r in records], outcome, 0, started)
 
 
+def _refuse_visible_metadata(target: Target) -> None:
+    """Raise, before anything is written, when the dataset's metadata would be read as data."""
+    refuse_visible_folder(target.spark, json.loads(target.scan.describe()), target.store.folder(target.root))
+
+
 def _record(target: Target, bound: BoundIndex) -> IndexRecord:
     """Make the record of an index that is about to be collected."""
     now = _now()
@@ -106,23 +114,34 @@ def _record(target: Target, bound: BoundIndex) -> IndexRecord:
 def refresh(target: Target, paths: tuple[str, ...] | None = None, restated: Sequence[Index] = ()) -> IndexingReport:
     """Bring a dataset's indexes up to date, collecting only what is new, changed or not covered.
 
-    Metadata that turns out to be damaged is made anew, all of it.  An index with SQL of its own is refreshed only if it
-    is among the restated ones: a manifest is data from outside, and SQL in it is not run on its word.
+    Metadata that turns out to be damaged is made anew, all of it; the report says so, and what is lost.  An index with
+    SQL of its own is refreshed only if it is among the restated ones: a manifest is data from outside, and SQL in it is
+    not run on its word.
     """
     started = time.monotonic()
+    _refuse_visible_metadata(target)
     try:
+        target.store.check_newest(target.root)
         return _refresh(target, paths, restated, started)
-    except MetadataCorruptError:
-        records = target.store.recoverable_indexes(target.root)
-        if not records:
-            raise
-        return _make_anew(target, records, restated, started)
+    except MetadataCorruptError as error:
+        recovery = target.store.recovery(target.root)
+        if not recovery.indexes:
+            raise _beyond_repair(error, recovery) from error
+        return _make_anew(target, recovery, restated, started)
 
 
-def _make_anew(
-    target: Target, records: Sequence[IndexRecord], restated: Sequence[Index], started: float
-) -> IndexingReport:
+def _beyond_repair(error: MetadataCorruptError, recovery: Recovery) -> MetadataCorruptError:
+    """Make the error that says that a refresh cannot help, and what can."""
+    known = "; ".join(recovery.lost) or "nothing says which indexes there were"
+    return MetadataCorruptError(
+        f"the metadata is damaged, and `refresh()` cannot make it again: {known}; `drop_indexes()` and then "
+        f"`create_indexes(...)` do ({error})"
+    )
+
+
+def _make_anew(target: Target, recovery: Recovery, restated: Sequence[Index], started: float) -> IndexingReport:
     """Collect known indexes again under new ids and replace whatever the store has."""
+    records = recovery.indexes
     work = _work(target, records, restated, lambda record: f"no key {record.key!r}" if _is_locked(record) else None)
     renewed = {r.name: r if _is_locked(r) else replace(r, id=uuid.uuid4().hex[:12], sealed="") for r in records}
     renewed |= {record.name: record for record, _ in work.renewed}
@@ -136,12 +155,14 @@ def _make_anew(
         fields = outcome.fields[b.id] if outcome is not None else {}
         renewed[b.index.name] = replace(renewed[b.index.name], fields=fields, refreshed=now)
     change = Change(tuple(renewed.values()), outcome.table if outcome is not None else None)
-    if {r.id for r in target.store.recoverable_indexes(target.root)} != {r.id for r in records}:
+    if {r.id for r in target.store.recovery(target.root).indexes} != {r.id for r in records}:
         msg = f"the indexes of {target.root} were changed while its damaged metadata was made anew: try again"
         raise CommitConflictError(msg)
     snapshot = target.store.commit(target.root, None, change, replace=True)
     listed = outcome.listed if outcome is not None else 0
-    return _report(target, snapshot, list(renewed), outcome, 0, started, listed=listed, problems=work.left_out)
+    report = _report(target, snapshot, list(renewed), outcome, 0, started, listed=listed, problems=work.left_out)
+    repaired = f"the metadata was damaged and all of it was made anew, the indexes as {recovery.source} lists them"
+    return replace(report, repaired=repaired, lost=recovery.lost)
 
 
 def _refresh(
@@ -259,6 +280,7 @@ def drop_indexes(target: Target, names: tuple[str, ...]) -> None:
     if not names:
         target.store.drop(target.root)
         return
+    target.store.check_newest(target.root)
     base = target.store.latest(target.root)
     present = base.indexes if base is not None else ()
     unknown = [name for name in names if name not in {r.name for r in present}]

@@ -87,6 +87,9 @@ object Bridge {
   def parts(session: classic.SparkSession, paths: java.util.List[String]): classic.Dataset[Row] =
     FileScan.parts(session, paths.asScala.toSeq.map(new Path(_)))
 
+  /** Collect a DataFrame of one binary column without telling its plan; see [[SilentJob]]. */
+  def collectSilently(df: classic.Dataset[_], localFile: String): Int = SilentJob.collect(df, localFile)
+
   def maxSplitBytes(scan: FileScan, pathsFile: String): Long = scan.maxSplitBytes(pathsFile)
 
   /** `columnsJson`: a list of lists of names. Returns the number of lines written; see [[Footers]]. */

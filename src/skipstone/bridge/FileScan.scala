@@ -10,6 +10,7 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 
 import org.apache.spark.sql.{classic, Row}
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAlias
 import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -44,7 +45,10 @@ class FileScan private[skipstone] (
 
   /** SQL expressions over the scan's columns, resolved. */
   private[skipstone] def analyzed(sql: Seq[String]): Seq[Expression] =
-    classic.Dataset.ofRows(session, rel).selectExpr(sql: _*).queryExecution.analyzed match {
+    SilentJob.planned(session, parse => Project(sql.map(parse(_)).map {
+      case named: NamedExpression => named
+      case other => UnresolvedAlias(other)
+    }, rel)).analyzed match {
       case Project(expressions, _) => expressions
       case other => other.expressions
     }
@@ -58,7 +62,7 @@ class FileScan private[skipstone] (
     val conf = session.sessionState.conf.clone()
     conf.setConf(SQLConf.CONSTRAINT_PROPAGATION_ENABLED, false)
     SQLConf.withExistingConf(conf) {
-      val query = classic.Dataset.ofRows(session, rel).where(predicate).queryExecution
+      val query = SilentJob.planned(session, parse => Filter(parse(predicate), rel))
       if (query.analyzed.expressions.exists(_.containsPattern(CURRENT_LIKE))) throw new IllegalArgumentException(
         "it asks for the current time or user, which is another one in every query")
       Capture.of(query.optimizedPlan).map(c => Json.text(new ExpressionJson(described.columns, _).write(c))).orNull

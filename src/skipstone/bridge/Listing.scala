@@ -48,15 +48,25 @@ private[skipstone] class Listing(val directories: Array[PartitionDirectory]) {
     ExpressionJson.md5(buffer.array())
   }
 
+  /** The files of metadata in it: a listing that shows hidden folders has them, and they are no data. */
+  lazy val metadata: BitSet = {
+    val out = new BitSet
+    files.indices.foreach(i => if (files(i).getPath.toString.contains(Listing.MetadataFolder)) out.set(i))
+    out
+  }
+
   private val matches = new Lru[String, Array[Int]](8)
 
   /** For each object its row in the snapshot, or why there is none (see [[Snapshot]]). */
   def rowsIn(snapshot: Snapshot): Array[Int] = matches.getOrElseUpdate(snapshot.id) {
-    Array.tabulate(files.length)(i => snapshot.row(hashes(2 * i), hashes(2 * i + 1), files(i).fileStatus))
+    Array.tabulate(files.length)(i =>
+      if (metadata.get(i)) Snapshot.Unknown else snapshot.row(hashes(2 * i), hashes(2 * i + 1), files(i).fileStatus))
   }
 }
 
 private[skipstone] object Listing {
+  private val MetadataFolder = "/_skipstone/"
+
   // Spark keeps what it listed in `leafFiles` and replaces it on refresh: its identity is the listing's version.
   // Protected in Scala, public in bytecode.
   private val leafFiles = Try(classOf[PartitioningAwareFileIndex].getMethod("leafFiles")).toOption

@@ -114,12 +114,12 @@ private[skipstone] class RelationJson(rel: LogicalRelation, running: classic.Spa
   // A session may have stated versions of many functions: only those that a condition calls travel with it.
   private def settings(functions: Set[String]): Seq[(String, String)] =
     ("caseSensitive" -> conf.caseSensitiveAnalysis.toString) +: ("sessionTimeZone" -> conf.sessionLocalTimeZone) +:
-      conf.getAllConfs.filter { case (name, _) =>
-        name.startsWith("spark.skipstone.") &&
+      conf.getAllConfs.filter { case (name, _) => name == RelationJson.HiddenNames || name.startsWith("spark.skipstone.") &&
           (!name.startsWith(RelationJson.Stated) || functions(name.stripPrefix(RelationJson.Stated)))
       }.toSeq.sorted
 }
 
 private[skipstone] object RelationJson {
   private val Stated = "spark.skipstone.function."
+  private val HiddenNames = "spark.sql.files.ignoredPathSegmentRegex"
 }

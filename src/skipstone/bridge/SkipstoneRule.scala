@@ -129,6 +129,8 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     entry.listed = true
     count(entry, listing, selected)
 
+    if (decision.exists(_.indexed) && !listing.metadata.isEmpty) sayMetadata(listing.metadata.cardinality, entry)
+
     val matchStart = System.nanoTime()
     val answers = decision.map(_.kept).getOrElse(Nil).toArray
     val snapshots = answers.map(k => Snapshot.of(planner, k.id, k.rows, timeout))
@@ -154,6 +156,13 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
       entry.wrapped = true
       wrapped
     }
+  }
+
+  private def sayMetadata(files: Int, entry: Entry): Unit = {
+    val said = s"$files files of metadata (_skipstone) are read as data: let ignoredPathSegmentRegex hide names that " +
+      "begin with _ (its default does), or keep metadata elsewhere with spark.skipstone.location"
+    entry.notes = entry.notes :+ said
+    warnOnce(s"Skipstone: in ${entry.roots.headOption.getOrElse("a scan")} $said")
   }
 
   // Runs for every object of every query: arrays and local variables only.

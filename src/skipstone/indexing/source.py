@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from skipstone.errors import DatasetError, IndexingError
 from skipstone.indexing.objects import DataObject
+from skipstone.indexing.visible_metadata import refuse_metadata_among
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -110,7 +111,9 @@ class ObjectSource:
                 raise DatasetError(msg) from error
             with file.open(encoding="utf-8") as lines:
                 found = (DataObject(o["p"], o["l"], o["m"], o["e"]) for o in map(json.loads, lines))
-                return list({o.path: o for o in found}.values())
+                listed = list({o.path: o for o in found}.values())
+        refuse_metadata_among(listed, self.described["roots"])
+        return listed
 
     def read(self, objects: Sequence[DataObject]) -> tuple[DataFrame, int]:
         """Give a DataFrame over these objects of the last listing, and the length up to which one is read whole.
