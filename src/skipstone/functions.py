@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 _PATIENCE_OF_JOBS = 600.0
-_MOST_PATIENCE_OF_QUERIES = 10.0
+_PATIENCE_OF_QUERIES = 15.0
 
 
 def state_version(spark: SparkSession, name: str, version: str) -> None:
@@ -96,7 +96,7 @@ def session_identities(
 def query_identities(spark: SparkSession, settings: Mapping[str, str]) -> FunctionIdentities:
     """Give the identities of functions to a query, which waits for the workers' answer for a limited time only."""
     limit = settings.get("plannerTimeoutMs", "")
-    patience = min(int(limit) / 2000 if limit.isdecimal() else _MOST_PATIENCE_OF_QUERIES, _MOST_PATIENCE_OF_QUERIES)
+    patience = int(limit) / 2000 if limit.isdecimal() else _PATIENCE_OF_QUERIES
     workers = WorkerPackages(spark.sparkContext, patience=patience)
     return FunctionIdentities(settings, lambda raw: function_command(spark, raw), workers)
 
@@ -115,12 +115,10 @@ class Promise:
         """Say why the function with a raw id is not known to be the one that was meant; ``None`` when it is."""
         if raw != self.raw:
             return f"{self.name} was registered anew since"
-        if self.kind != "python":
-            return None
         identities = query_identities(self.spark, {})
         if identities.bound(self.kind, raw) != self.bound:
             return f"modules that {self.name} refers to have changed since"
-        return identities.workers_problem(raw) or None
+        return identities.problem(self.kind, raw) or None
 
 
 def promise_of(spark: SparkSession, name: str) -> Promise | None:
@@ -194,10 +192,10 @@ def _identified(index_name: str, function: Mapping[str, Any], identities: Functi
         raise IndexingError(msg)
     known = identities.known(name, function["k"], function["id"])
     if known.identity is None:
+        why = known.why or f"state its version with skipstone.state_version(spark, {name!r}, '1')"
         msg = (
-            f"{index_name} cannot be built: nothing tells {name} from another function of that name in a later session"
-            f"{f' ({known.why})' if known.why else ''}; state its version with "
-            f"skipstone.state_version(spark, {name!r}, '1')"
+            f"{index_name} cannot be built: nothing tells {name} from another function of that name in a later "
+            f"session; {why}"
         )
         raise IndexingError(msg)
     return known.identity

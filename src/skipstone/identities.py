@@ -24,7 +24,12 @@ VERSION_SETTING = "function."
 _USERS = ("python", "java", "scala")
 _MOST_SHOWN = 100
 _SESSION_ONLY = "~"
+_ENVIRONMENT = "/env:"
+_CHANGED_JAR = "!"
 _UNTOLD = "?"
+CHANGED_JAR = (
+    "a jar changed after it was brought to this application, which may still run it as it was: restart the application"
+)
 
 
 @dataclass(frozen=True)
@@ -70,13 +75,17 @@ class FunctionIdentities:
 
     def known(self, name: str, kind: str, raw: str) -> Known:
         """Give a function's identity, or say why it has none."""
+        if raw.startswith(_CHANGED_JAR):
+            return Known(None, CHANGED_JAR)
         bound, _, version = self._settings.get(f"{VERSION_SETTING}{name.lower()}", "").partition(" ")
         if version and raw and bound == self.bound(kind, raw):
             problem = self._edited(kind, raw)
             return Known(None, problem) if problem else Known(f"version {version}")
         why = ""
         if version and raw and bound.rpartition("@")[0] == raw:
-            why = "modules that it refers to have changed since its version was stated"
+            why = (
+                "modules that it refers to have changed since its version was stated; state it again if it still holds"
+            )
         if not raw or raw.startswith(_SESSION_ONLY):
             return Known(None, why)
         return Known(f"{kind} {raw}", why) if kind != "python" else self._python(raw, why)
@@ -89,12 +98,14 @@ class FunctionIdentities:
             return f"{raw}@{_UNTOLD}"
         return f"{raw}@{hashlib.sha256(' '.join(versions).encode()).hexdigest()[:16]}" if versions else raw
 
-    def workers_problem(self, raw: str) -> str:
-        """Say why a Python function may not be, for workers, what the driver takes it for; empty when it is."""
+    def problem(self, kind: str, raw: str) -> str:
+        """Say why a function may not be, for workers, what the driver takes it for; empty when it is."""
+        if raw.startswith(_CHANGED_JAR):
+            return CHANGED_JAR
+        if kind != "python":
+            return ""
         packages = self._packages(raw)
-        if packages is None:
-            return "its pickled form cannot be read"
-        return self._asked(packages).problem
+        return "its pickled form is not known" if packages is None else self._asked(raw, packages).problem
 
     def prepare(self, functions: Iterable[Mapping[str, Any]]) -> None:
         """Ask the workers about several functions at once."""
@@ -109,8 +120,8 @@ class FunctionIdentities:
             return Known(None, why)
         here = packages_here(packages)
         if here.versions is None:
-            return Known(None, why or f"nothing tells two states of the package {here.unknown} apart")
-        answer = self._asked(packages)
+            return Known(None, self._asked(raw, packages).problem or why)
+        answer = self._asked(raw, packages)
         if answer.problem and (self._is_collected or not answer.missing):
             return Known(None, answer.problem)
         python = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -124,12 +135,19 @@ class FunctionIdentities:
             return ""
         if not self._workers.changed_here(packages_here(packages).evidence):
             return ""
-        answer = self._workers.of(packages)
+        answer = self._asked(raw, packages)
         return answer.problem if self._is_collected or not answer.missing else ""
 
-    def _asked(self, packages: frozenset[str]) -> Answer:
+    def _asked(self, raw: str, packages: frozenset[str]) -> Answer:
         """Ask the workers, if there are any."""
-        return Answer() if self._workers is None else self._workers.of(packages)
+        if self._workers is None:
+            return Answer()
+        if raw.partition(_ENVIRONMENT)[2] != self._workers.environment:
+            return Answer(
+                problem="it was made for workers with other environment variables than SparkContext.environment has "
+                "now: make and register it again"
+            )
+        return self._workers.of(packages)
 
     def _packages(self, raw: str) -> frozenset[str] | None:
         """Give the packages that a Python function refers to; ``None`` when its pickled form is not known."""
@@ -147,10 +165,12 @@ class FunctionIdentities:
             then = names.get(call.name.lower())
             known = None if then is None else self.known(call.name, call.kind, call.identity)
             if known is not None and known.identity != then:
-                why = known.why or "it was registered anew or changed"
+                why = known.why or (
+                    "it was registered anew or changed; make the index again, or state its version with "
+                    "skipstone.state_version"
+                )
                 return (
-                    f"{call.name} is not known to be the function whose results it holds ({shown(then or '')}): {why}; "
-                    "make the index again, or state its version with skipstone.state_version"
+                    f"{call.name} is not known to be the function whose results it holds ({shown(then or '')}): {why}"
                 )
         return None
 

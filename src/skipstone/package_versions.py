@@ -17,6 +17,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution,
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from skipstone.bytecode import hides_source, state_of
 from skipstone.own_sources import own_digest, own_files
 
 if TYPE_CHECKING:
@@ -94,8 +95,11 @@ def packages_here(names: Iterable[str]) -> Packages:
         if name in seen:
             continue
         seen.add(name)
-        found = _own() if name == OWN else _installed(name, installation) or _uninstalled(name)
-        places[name] = _place(name)
+        spec = find_module(name)
+        places[name] = "" if spec is None else where(spec)
+        if spec is None:
+            continue  # a word, and no package
+        found = _own() if name == OWN else _installed(name, installation) or _uninstalled(name, spec)
         if found is None:
             return Packages(None, name, frozenset(evidence), tuple(sorted(places.items())))
         versions |= found.versions
@@ -114,12 +118,6 @@ def find_module(name: str) -> ModuleSpec | None:
         if spec is not None:
             return spec
     return getattr(sys.modules.get(name), "__spec__", None)
-
-
-def _place(name: str) -> str:
-    """Say where a name is imported from; empty when nowhere."""
-    spec = find_module(name)
-    return "" if spec is None else where(spec)
 
 
 def where(spec: ModuleSpec) -> str:
@@ -179,11 +177,8 @@ def _metadata_files(installed: Distribution) -> list[str]:
     return [str(folder / name) for name in ("METADATA", "PKG-INFO", "RECORD") if (folder / name).is_file()]
 
 
-def _uninstalled(name: str) -> _Package | None:
+def _uninstalled(name: str, spec: ModuleSpec) -> _Package | None:
     """Look up a top-level package by its sources; ``None`` when nothing tells two states of it apart."""
-    spec = find_module(name)
-    if spec is None:
-        return _Package()
     folders = list(spec.submodule_search_locations or ())
     files = sorted(path for folder in folders for path in Path(folder).rglob("*.py"))
     if not folders:
@@ -192,7 +187,7 @@ def _uninstalled(name: str) -> _Package | None:
         return _Package()  # a folder of data: the empty package that Python makes of it holds nothing
     if not files or len(files) > _MOST_SOURCES:
         return None
-    return _sources(name, tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files))
+    return _sources(name, tuple((str(path), state_of(path)) for path in files))
 
 
 def _has_modules(folders: Iterable[str]) -> bool:
@@ -220,20 +215,22 @@ def _required(root: Distribution) -> list[Distribution]:
 
 
 @lru_cache(maxsize=1024)
-def _sources(name: str, files: tuple[tuple[str, int, int], ...]) -> _Package:
+def _sources(name: str, files: tuple[tuple[str, tuple[int, ...]], ...]) -> _Package | None:
     """Digest the sources of a package that has no version of its own, and find what they import.
 
-    Sources may change while a session runs, and a worker imports them as they are then: the time and size of each file
-    are part of the question.
+    Sources may change while a session runs, and a worker imports them as they are then: the state of each file is
+    part of the question.  There is no telling where byte code of another state would be run in a source's place.
     """
     digest = hashlib.sha256()
     needs: set[str] = set()
-    for path, _, _ in files:
+    for path, _ in files:
         source = Path(path).read_bytes()
+        if hides_source(path, source):
+            return None
         digest.update(source)
         needs |= _imported(source)
     version = f"{name}=={digest.hexdigest()[:16]}"
-    return _Package(frozenset({version}), tuple(needs), frozenset(path for path, _, _ in files))
+    return _Package(frozenset({version}), tuple(needs), frozenset(path for path, _ in files))
 
 
 def _imported(source: bytes) -> set[str]:

@@ -10,9 +10,11 @@ against the files as they are whenever they are used.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.machinery import PathFinder
@@ -31,12 +33,14 @@ __all__ = ["Answer", "WorkerPackages"]
 
 _SECOND = 1_000_000_000
 _MARGIN = _SECOND  # times of files are those of a clock that ticks slowly
+_OF_SPARK = ("SPARK_", "PYSPARK_", "PYTHON_", "OMP_NUM_THREADS")
 _SPREAD_SECONDS = 0.05
 _SILENCE_SECONDS = 60.0
 _STALE = (
     "{path} changed after this application started, so workers may still run it as it was: restart the application, "
     "or define the function in the program itself, so that workers are sent it"
 )
+_STATE = "state its version with skipstone.state_version"
 
 
 @dataclass(frozen=True)
@@ -72,14 +76,15 @@ class WorkerPackages:
         self._asked_anew: set[frozenset[str]] = set()
 
     def prepare(self, sets: Iterable[frozenset[str]]) -> None:
-        """Ask for several functions by one job."""
-        self._questions(sorted(set(sets), key=sorted))
+        """Ask for several functions by one job; whatever goes wrong, ``of`` will say of each."""
+        with suppress(Exception):
+            self._questions(sorted(set(sets), key=sorted))
 
     def of(self, names: frozenset[str]) -> Answer:
         """Tell what workers run of some packages; a failure is an answer, too."""
         here = packages_here(names)
         if here.versions is None:
-            return Answer(problem=_untold(here))
+            return Answer(problem=f"{_untold(here)}; {_STATE}")
         try:
             (question,) = self._questions([names])
             if not question.done.wait(question.asked + self._patience - time.monotonic()):
@@ -89,6 +94,19 @@ class WorkerPackages:
             return _judged(names, here, question, _started(self._context))
         except Exception as error:  # noqa: BLE001  a context that was stopped, say: not known, and said
             return Answer(problem=f"Spark's workers could not be asked what they run: {_first_line(error)}")
+
+    @property
+    def environment(self) -> str:
+        """Digest the environment variables that workers are given now, as the bridge does of a function's; else empty.
+
+        Without what Spark puts there itself, and at its default.
+        """
+        own = [
+            f"{name}={value}"
+            for name, value in self._context.environment.items()
+            if not name.startswith(_OF_SPARK) and (name, value) != ("PYTHONHASHSEED", "0")
+        ]
+        return hashlib.md5("\n".join(sorted(own)).encode(), usedforsecurity=False).hexdigest() if own else ""
 
     def changed_here(self, evidence: Collection[str]) -> bool:
         """Say whether files changed, as the driver sees them, after the application started."""
@@ -208,8 +226,13 @@ def _judged(names: frozenset[str], here: Packages, question: _Question, started:
     first = question.reports[0]
     for report in question.reports:
         there = report.packages[names]
+        lag = max(0, question.asked_at - report.now)
+        stale = _stale({path: report.changes.get(path, 0) for path in there.evidence}, started - lag)
+        stale = stale or _changed_since(there, report, question, started)
+        if stale is not None:
+            return Answer(problem=_STALE.format(path=stale))
         if there.versions is None:
-            return Answer(problem=f"{_untold(there)} on workers")
+            return Answer(problem=f"{_untold(there)} on workers; {_STATE}")
         if there.versions != here.versions:
             return _differing(here.versions or (), there.versions)
         if (report.python, report.zone) != (first.python, first.zone):
@@ -224,13 +247,6 @@ def _judged(names: frozenset[str], here: Packages, question: _Question, started:
                 problem=f"a worker runs {other} of {report.others[other]}, others would find {places[other]}: restart "
                 "the application"
             )
-        lag = max(0, question.asked_at - report.now)
-        stale = _stale({path: report.changes.get(path, 0) for path in there.evidence}, started - lag)
-        if stale is not None:
-            return Answer(problem=_STALE.format(path=stale))
-        problem = _changed_since(there, report, question, started)
-        if problem is not None:
-            return Answer(problem=problem)
     moved = question.moved()
     if moved is not None:
         return Answer(problem=f"another module {moved} hides the one that workers ran: restart the application")
@@ -238,13 +254,12 @@ def _judged(names: frozenset[str], here: Packages, question: _Question, started:
 
 
 def _changed_since(there: Packages, report: Report, question: _Question, started: int) -> str | None:
-    """Look at the files again, as far as the driver sees them."""
+    """Look at the files again, as far as the driver sees them, and name one that changed."""
     seen = there.evidence & question.existing
     now = newest_changes(seen)
     gone = next((path for path in sorted(seen) if not os.path.exists(path)), None)  # noqa: PTH110  (many)
     stale = gone or _stale({path: now[path] for path in seen if path in report.changes}, started)
-    stale = stale or next((path for path in seen if report.copies.get(path, now[path]) != now[path]), None)
-    return None if stale is None else _STALE.format(path=stale)
+    return stale or next((path for path in seen if report.copies.get(path, now[path]) != now[path]), None)
 
 
 def _stale(changes: Mapping[str, int], started: int) -> str | None:
@@ -258,7 +273,7 @@ def _differing(here: Collection[str], there: Collection[str]) -> Answer:
     name = min(name for name in mine.keys() | theirs.keys() if mine.get(name) != theirs.get(name))
     problem = (
         f"{name} is {mine.get(name, 'not there')} for the driver and {theirs.get(name, 'not there')} for workers: let "
-        "both find the same, or bring it by SparkContext.addPyFile"
+        f"both find the same, or {_STATE}"
     )
     return Answer(problem=problem, missing=name not in theirs)
 
