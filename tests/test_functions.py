@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pickle
+import py_compile
 import subprocess
 import sys
 import zipfile
@@ -61,6 +63,21 @@ def test_a_module_that_changes_makes_another_function(module):
     assert identity_of(command, raw="same") == before
     module("redefined_a", "def f(x):\n    return x + 1\n")
     assert identity_of(command, raw="same") != before
+
+
+def test_byte_code_of_another_state_leaves_a_module_unknown(module):
+    """Python takes byte code for a source's whose size and second are the same; then the source says nothing."""
+    path = module("redefined_d", "def f(x):\n    return x + 1\n")
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    command = b"\x80\x04\x8c\x0bredefined_d\x94\x8c\x01f\x94\x93."
+    compiled = Path(py_compile.compile(str(path), doraise=True))
+    assert "redefined_d==" in identity_of(command)
+    path.write_text("def f(x):\n    return x + 2\n")
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    assert pickle.loads(command)(1) == 2  # Python itself is taken in
+    assert identity_of(command) is None
+    compiled.unlink()
+    assert "redefined_d==" in identity_of(command)
 
 
 def test_so_does_a_module_that_it_imports(module):

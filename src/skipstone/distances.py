@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from skipstone.errors import IndexingError, SettingError
-from skipstone.functions import raw_identity, state_version, why_unidentified
+from skipstone.functions import promise_of, raw_identity, state_version, why_unidentified
 from skipstone.indexes._metrics import FUNCTIONS_VERSION, METRICS, VectorMetric, distances_between, one_less_cosine
 from skipstone.indexes._own_metrics import Vouched, sql_literal, vouched
 from skipstone.indexing.shipping import ship
@@ -143,8 +143,8 @@ def vouch_for(spark: SparkSession, name: str, sample: Sequence[Any] = ()) -> Non
     --------
     >>> skipstone.distances.vouch_for(spark, "jaro_metric", ["skip", "stone", "skipstone"])  # doctest: +SKIP
     """
-    identity = raw_identity(spark, name)
-    if identity is None:
+    promise = promise_of(spark, name)
+    if promise is None:
         msg = f"{why_unidentified(spark, name)}, then vouch for it"
         raise IndexingError(msg)
     _check_metric(spark, name, list(sample)[:_MOST_SAMPLED])
@@ -152,12 +152,12 @@ def vouch_for(spark: SparkSession, name: str, sample: Sequence[Any] = ()) -> Non
 
     def compute(calls: Sequence[str]) -> Sequence[float | None] | None:
         """Compute, unless another function has the name by now; ask before and after."""
-        if raw_identity(spark, name) != identity:
+        if promise.difference(raw_identity(spark, name) or "") is not None:
             return None
         found = computed(tuple(calls))
-        return found if raw_identity(spark, name) == identity else None
+        return found if promise.difference(raw_identity(spark, name) or "") is None else None
 
-    vouched[name.lower()] = Vouched(identity, compute)
+    vouched[name.lower()] = Vouched(promise.raw, compute)
 
 
 def _computed(spark: SparkSession, calls: Sequence[str]) -> tuple[float | None, ...]:

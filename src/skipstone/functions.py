@@ -1,23 +1,23 @@
 """Users' functions: what tells two of one name apart, across sessions, so that an index never trusts the wrong one.
 
 An index that holds a function's results records the function's *identity*: the version that its author stated, or else
-the function's bytes together with the versions of the libraries that they name.  A query is served only by an index
-whose functions are, in that query, the recorded ones.
+the function's bytes together with the versions of the libraries that they name, as Spark's workers have them.  A query
+is served only by an index whose functions are, in that query, the recorded ones.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from skipstone.errors import IndexingError
-from skipstone.expressions.tree import Call, Expression
-from skipstone.package_versions import package_versions, packages_named
+from skipstone.identities import VERSION_SETTING, FunctionIdentities, calls_of, shown
+from skipstone.worker_packages import WorkerPackages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FunctionIdentities",
+    "Promise",
     "calls_of",
     "function_command",
+    "promise_of",
+    "query_identities",
     "raw_identity",
     "recorded_functions",
     "session_identities",
@@ -35,12 +38,8 @@ __all__ = [
     "why_unidentified",
 ]
 
-VERSION_SETTING = "function."
-"""``spark.skipstone.function.<name>`` has a stated version, after the raw id of the function that it was stated of."""
-
-_USERS = ("python", "java", "scala")
-_MOST_SHOWN = 100
-_SESSION_ONLY = "~"
+_PATIENCE_OF_JOBS = 600.0
+_PATIENCE_OF_QUERIES = 15.0
 
 
 def state_version(spark: SparkSession, name: str, version: str) -> None:
@@ -77,77 +76,58 @@ def state_version(spark: SparkSession, name: str, version: str) -> None:
             f"{name} is a function of the catalog, of which nothing tells when it is replaced: it cannot have a version"
         )
         raise IndexingError(msg)
-    spark.conf.set(f"spark.skipstone.{VERSION_SETTING}{name.lower()}", f"{found['id']} {version}")
+    bound = session_identities(spark).bound(found["k"], found["id"])
+    spark.conf.set(f"spark.skipstone.{VERSION_SETTING}{name.lower()}", f"{bound} {version}")
 
 
-class FunctionIdentities:
-    """Knows the identity of functions: ``None`` for one that cannot be known again in another session.
-
-    Parameters
-    ----------
-    settings
-        The session's ``spark.skipstone.*`` settings, without that prefix.
-    command
-        Gives the pickled function of a Python function's raw id, or ``None``.
-    """
-
-    def __init__(self, settings: Mapping[str, str], command: Callable[[str], bytes | None]) -> None:
-        self._settings = settings
-        self._command = command
-
-    def of(self, name: str, kind: str, raw: str) -> str | None:
-        """Give a function's identity."""
-        bound, _, version = self._settings.get(f"{VERSION_SETTING}{name.lower()}", "").partition(" ")
-        if version and raw and bound == raw:
-            return f"version {version}"
-        if not raw or raw.startswith(_SESSION_ONLY):
-            return None
-        if kind != "python":
-            return f"{kind} {raw}"
-        if raw not in _references:
-            command = self._command(raw)
-            if command is None:
-                return None
-            _references[raw] = packages_named(command)
-        return _python_identity(raw, _references[raw])
-
-    def difference(self, recorded: Mapping[str, str], condition: Expression) -> str | None:
-        """Say which function of a condition is not the recorded one of its name, or ``None`` when all are."""
-        names = {name.lower(): identity for name, identity in recorded.items()}
-        for call in calls_of(condition) if names else ():
-            then = names.get(call.name.lower())
-            if then is not None and self.of(call.name, call.kind, call.identity) != then:
-                return (
-                    f"{call.name} is not known to be the function whose results it holds ({shown(then)}): it was "
-                    "registered anew or changed; make the index again, or state its version with "
-                    "skipstone.state_version"
-                )
-        return None
-
-
-def shown(identity: str) -> str:
-    """Cut a long identity for a sentence."""
-    return identity if len(identity) <= _MOST_SHOWN else f"{identity[:_MOST_SHOWN]}…"
-
-
-_references: dict[str, frozenset[str] | None] = {}
-
-
-def calls_of(condition: Expression) -> Iterator[Call]:
-    """Give the calls of users' functions in a condition."""
-    waiting = [condition]
-    while waiting:
-        vertex = waiting.pop()
-        if isinstance(vertex, Call) and vertex.kind in _USERS:
-            yield vertex
-        waiting.extend(vertex.children)
-
-
-def session_identities(spark: SparkSession) -> FunctionIdentities:
-    """Give the identities of functions as a session knows them."""
+def session_identities(
+    spark: SparkSession, when: Literal["collecting", "collected"] | None = None
+) -> FunctionIdentities:
+    """Give the identities of functions as a session knows them; without ``when`` as the driver sees them."""
     prefix = "spark.skipstone."
     settings = {k.removeprefix(prefix): v for k, v in spark.conf.getAll.items() if k.startswith(prefix)}
-    return FunctionIdentities(settings, lambda raw: function_command(spark, raw))
+    anew = when == "collected"  # what workers ran, not what they would have run before
+    workers = WorkerPackages(spark.sparkContext, patience=_PATIENCE_OF_JOBS, anew=anew) if when else None
+    return FunctionIdentities(
+        settings, lambda raw: function_command(spark, raw), workers, is_collected=when != "collecting"
+    )
+
+
+def query_identities(spark: SparkSession, settings: Mapping[str, str]) -> FunctionIdentities:
+    """Give the identities of functions to a query, which waits for the workers' answer for a limited time only."""
+    limit = settings.get("plannerTimeoutMs", "")
+    patience = int(limit) / 2000 if limit.isdecimal() else _PATIENCE_OF_QUERIES
+    workers = WorkerPackages(spark.sparkContext, patience=patience)
+    return FunctionIdentities(settings, lambda raw: function_command(spark, raw), workers)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What someone says of a function is said of the function as it was then: its bytes, and what these refer to."""
+
+    spark: SparkSession
+    name: str
+    kind: str
+    raw: str
+    bound: str
+
+    def difference(self, raw: str) -> str | None:
+        """Say why the function with a raw id is not known to be the one that was meant; ``None`` when it is."""
+        if raw != self.raw:
+            return f"{self.name} was registered anew since"
+        identities = query_identities(self.spark, {})
+        if identities.bound(self.kind, raw) != self.bound:
+            return f"modules that {self.name} refers to have changed since"
+        return identities.problem(self.kind, raw) or None
+
+
+def promise_of(spark: SparkSession, name: str) -> Promise | None:
+    """Bind what is said of a name to the function that is registered under it now; ``None`` as for ``raw_identity``."""
+    found = _registered(spark, name)
+    if found is None or not found["id"]:
+        return None
+    kind, raw = str(found["k"]), str(found["id"])
+    return Promise(spark, name, kind, raw, session_identities(spark).bound(kind, raw))
 
 
 def function_command(spark: SparkSession, raw: str) -> bytes | None:
@@ -157,13 +137,19 @@ def function_command(spark: SparkSession, raw: str) -> bytes | None:
 
 
 def recorded_functions(
-    spark: SparkSession, scan: Any, index_name: str, computed: Sequence[Sequence[str]], declared: Declared
+    spark: SparkSession,
+    scan: Any,
+    index_name: str,
+    computed: Sequence[Sequence[str]],
+    declared: Declared,
+    when: Literal["collecting", "collected"],
 ) -> dict[str, str]:
     """Give the identities of the functions whose results an index will hold, by name.
 
     Those that it declares; where it declares nothing, those in what it has Spark compute (inputs and aggregates, apart)
     and whatever else the session has registered, so that a function registered anew under such a name is noticed.
-    Identities that it declares itself stand.
+    Identities that it declares itself stand.  Before the index is collected, one that workers lack is let pass: the job
+    that calls it will fail, and says so.
 
     Raises
     ------
@@ -178,7 +164,7 @@ def recorded_functions(
         return dict(declared)
     if declared == ():
         return {}
-    identities = session_identities(spark)
+    identities = session_identities(spark, when)
     found = called if declared is None else []
     for name in declared or ():
         function = _registered(spark, name)
@@ -186,25 +172,33 @@ def recorded_functions(
             msg = f"{index_name} cannot be built: no function is registered as {name!r}; register it first"
             raise IndexingError(msg)
         found.append(function)
+    others = json.loads(_bridge(spark).functions(spark._jsparkSession)) if declared is None else []
+    identities.prepare([*found, *others])
     recorded: dict[str, str] = {}
     for function in found:
-        if not function["d"]:
-            msg = f"{index_name} cannot be built: {function['n']} is not deterministic, so its results cannot be kept"
-            raise IndexingError(msg)
+        recorded[function["n"]] = _identified(index_name, function, identities)
+    for function in others:
         identity = identities.of(function["n"], function["k"], function["id"])
-        if identity is None:
-            msg = (
-                f"{index_name} cannot be built: nothing tells {function['n']} from another function of that name in a "
-                f"later session; state its version with skipstone.state_version(spark, {function['n']!r}, '1')"
-            )
-            raise IndexingError(msg)
-        recorded[function["n"]] = identity
-    if declared is None:
-        for function in json.loads(_bridge(spark).functions(spark._jsparkSession)):
-            identity = identities.of(function["n"], function["k"], function["id"])
-            if identity is not None:
-                recorded.setdefault(function["n"], identity)
+        if identity is not None:
+            recorded.setdefault(function["n"], identity)
     return recorded
+
+
+def _identified(index_name: str, function: Mapping[str, Any], identities: FunctionIdentities) -> str:
+    """Give the identity of a function whose results an index will hold, or raise."""
+    name = function["n"]
+    if not function["d"]:
+        msg = f"{index_name} cannot be built: {name} is not deterministic, so its results cannot be kept"
+        raise IndexingError(msg)
+    known = identities.known(name, function["k"], function["id"])
+    if known.identity is None:
+        why = known.why or f"state its version with skipstone.state_version(spark, {name!r}, '1')"
+        msg = (
+            f"{index_name} cannot be built: nothing tells {name} from another function of that name in a later "
+            f"session; {why}"
+        )
+        raise IndexingError(msg)
+    return known.identity
 
 
 def _refuse_undeclared(index_name: str, called: Sequence[Mapping[str, Any]], declared: Iterable[str]) -> None:
@@ -248,12 +242,3 @@ def _bridge(spark: SparkSession) -> Any:
     """Give the bridge's static methods."""
     jvm: Any = spark._jvm
     return jvm.org.apache.spark.sql.skipstone.Bridge
-
-
-def _python_identity(raw: str, packages: frozenset[str] | None) -> str | None:
-    """Name a Python function by its pickled bytes and by the versions of what they refer to."""
-    versions = None if packages is None else package_versions(packages)
-    if versions is None:
-        return None
-    python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return " ".join([f"python {raw} {python}", *versions])

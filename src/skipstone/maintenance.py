@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from skipstone import registry
 from skipstone.errors import (
@@ -377,12 +377,14 @@ def _as_read(target: Target, bound: BoundIndex) -> tuple[ColumnRecord, ...]:
     return tuple(target.relation.column(column) for column in bound.columns)
 
 
-def _functions(target: Target, bound: BoundIndex) -> dict[str, str]:
+def _functions(
+    target: Target, bound: BoundIndex, when: Literal["collecting", "collected"] = "collecting"
+) -> dict[str, str]:
     """Give the identities of the users' functions whose results an index holds."""
     index = bound.index
     computed = [e for e in index.inputs(bound.types) if e not in index.columns]
     aggregated = list((index.aggregates(bound.types) or {}).values())
-    return recorded_functions(target.spark, target.scan, index.name, (computed, aggregated), index.functions)
+    return recorded_functions(target.spark, target.scan, index.name, (computed, aggregated), index.functions, when)
 
 
 def _unidentified(record: IndexRecord, index: Index) -> str | None:
@@ -408,7 +410,9 @@ def _function_difference(then: Mapping[str, str], now: Mapping[str, str]) -> str
 def _refuse_changed_functions(target: Target, records: Sequence[IndexRecord], bound: Sequence[BoundIndex]) -> None:
     """Raise when a function was registered anew while its results were collected: which ones they are is not known."""
     for record, b in zip(records, bound, strict=True):
-        difference = _function_difference(record.functions, _functions(target, b)) if record.functions else None
+        difference = None
+        if record.functions:
+            difference = _function_difference(record.functions, _functions(target, b, "collected"))
         if difference is not None:
             msg = f"{record.name} cannot be built: while it was collected a function changed: {difference}"
             raise IndexingError(msg)

@@ -1,6 +1,7 @@
 """The versions of the packages that a pickled Python function may refer to, directly or through others.
 
 A function of an installed module is pickled as the module's name, so its bytes alone would survive any upgrade.
+``packages_here`` tells what these packages are in the process that calls it, the driver or one of Spark's workers.
 """
 
 from __future__ import annotations
@@ -11,22 +12,52 @@ import pickletools
 import re
 import sys
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, packages_distributions
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from skipstone.bytecode import hides_source, state_of
+from skipstone.own_sources import own_digest, own_files
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from importlib.machinery import ModuleSpec
 
-__all__ = ["package_versions", "packages_named"]
+__all__ = ["OWN", "Packages", "find_module", "package_versions", "packages_here", "packages_named", "where"]
+
+OWN = "skipstone"
+"""This package: workers have it as the driver sent it, so what it is does not change while an application runs."""
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _FOR_DEVELOPMENT = re.compile(r"""extra\s*==\s*["'](?:all|benchmark|build|complete|dev|doc|lint|test|typ)""")
 _UNVERSIONED = frozenset({*sys.stdlib_module_names, "builtins", "pyspark", "py4j", "__main__"})
+_OWN_NEEDS = ("numpy", "pandas", "pyarrow", "shapely", "xxhash")
+_IMPORTABLE = (".py", ".pyc", ".so", ".pyd")
 _MOST_SOURCES = 2_000
+
+
+@dataclass(frozen=True)
+class Packages:
+    """What some packages are, with all that they need, as one process finds them.
+
+    Attributes
+    ----------
+    versions
+        Their versions, sorted; ``None`` when one has none.
+    unknown
+        The package without a version.
+    evidence
+        The files that change when a package does: sources of what was not installed, metadata of what was.
+    places
+        Where each name is imported from, by name; empty for a name that is no module.
+    """
+
+    versions: tuple[str, ...] | None
+    unknown: str = ""
+    evidence: frozenset[str] = frozenset()
+    places: tuple[tuple[str, str], ...] = ()
 
 
 def packages_named(command: bytes) -> frozenset[str] | None:
@@ -43,7 +74,55 @@ def packages_named(command: bytes) -> frozenset[str] | None:
                     packages.add(text.partition(".")[0])
     except (ValueError, IndexError):
         return None
-    return frozenset(packages)
+    return frozenset(packages) - _UNVERSIONED
+
+
+def package_versions(names: Iterable[str]) -> list[str] | None:
+    """Give the versions of top-level packages and of all that these need; ``None`` when one has none."""
+    found = packages_here(names).versions
+    return None if found is None else list(found)
+
+
+def packages_here(names: Iterable[str]) -> Packages:
+    """Tell what top-level packages and all that these need are in this process, and by which files that is known."""
+    versions: set[str] = set()
+    evidence: set[str] = set()
+    places: dict[str, str] = {}
+    installation = _installation()
+    waiting, seen = sorted(names), set(_UNVERSIONED)
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        spec = find_module(name)
+        places[name] = "" if spec is None else where(spec)
+        if spec is None:
+            continue  # a word, and no package
+        found = _own() if name == OWN else _installed(name, installation) or _uninstalled(name, spec)
+        if found is None:
+            return Packages(None, name, frozenset(evidence), tuple(sorted(places.items())))
+        versions |= found.versions
+        evidence |= found.evidence
+        waiting += found.needs
+    return Packages(tuple(sorted(versions)), "", frozenset(evidence), tuple(sorted(places.items())))
+
+
+def find_module(name: str) -> ModuleSpec | None:
+    """Find what importing a top-level name for the first time would import now, whatever was imported before."""
+    for finder in sys.meta_path:
+        try:
+            spec = finder.find_spec(name, None)
+        except (ImportError, ValueError, AttributeError):
+            continue
+        if spec is not None:
+            return spec
+    return getattr(sys.modules.get(name), "__spec__", None)
+
+
+def where(spec: ModuleSpec) -> str:
+    """Give the file of a module, or the folders of a package that has none."""
+    return spec.origin or ":".join(map(str, spec.submodule_search_locations or ()))
 
 
 def _installation() -> tuple[tuple[str, int], ...]:
@@ -58,30 +137,13 @@ def _distributions(installation: tuple[tuple[str, int], ...]) -> Mapping[str, li
     return packages_distributions()
 
 
-def package_versions(names: Iterable[str]) -> list[str] | None:
-    """Give the versions of top-level packages and of all that these need; ``None`` when one has none."""
-    versions: set[str] = set()
-    installation = _installation()
-    waiting, seen = list(names), set(_UNVERSIONED)
-    while waiting:
-        name = waiting.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        found = _installed(name, installation) or _uninstalled(name)
-        if found is None:
-            return None
-        versions |= found.versions
-        waiting += found.needs
-    return sorted(versions)
-
-
 @dataclass(frozen=True)
 class _Package:
-    """The versions that name a top-level package, and the packages that it imports; none for what is no package."""
+    """The versions that name a package, the packages that it imports, its evidence; none for what is no package."""
 
     versions: frozenset[str] = frozenset()
     needs: tuple[str, ...] = ()
+    evidence: frozenset[str] = frozenset()
 
 
 @lru_cache(maxsize=4096)
@@ -91,50 +153,57 @@ def _installed(name: str, installation: tuple[tuple[str, int], ...]) -> _Package
         found = [distribution(d) for d in _distributions(installation).get(name, ())]
         if not found or any('"editable": true' in (d.read_text("direct_url.json") or "") for d in found):
             return None
-        if not any(_is_imported_from(name, d) for d in found):
+        spec = find_module(name)
+        if spec is None or not any(_is_imported_from(spec, d) for d in found):
             return None
-        return _Package(frozenset(version for d in found for version in _required(d)))
+        required = [one for d in found for one in _required(d)]
+        evidence = {path for one in required for path in _metadata_files(one)}
+        evidence |= {spec.origin} if spec.origin and Path(spec.origin).is_file() else set()
+        return _Package(frozenset(f"{one.name}=={one.version}" for one in required), (), frozenset(evidence))
     except PackageNotFoundError:
         return None
 
 
-def _is_imported_from(name: str, installed: Distribution) -> bool:
+def _is_imported_from(spec: ModuleSpec, installed: Distribution) -> bool:
     """Say whether it is a distribution's package that is imported by a name, not another that hides it."""
-    try:
-        spec = find_spec(name)
-    except (ImportError, ValueError):
-        return False
-    places = [*(spec.submodule_search_locations or ()), spec.origin] if spec is not None else []
+    places = [*(spec.submodule_search_locations or ()), spec.origin]
     root = Path(str(installed.locate_file(""))).resolve()
     return any(place is not None and Path(place).resolve().is_relative_to(root) for place in places)
 
 
-def _uninstalled(name: str) -> _Package | None:
+def _metadata_files(installed: Distribution) -> list[str]:
+    """Give the files that an installer writes anew with a distribution: what it is, and what belongs to it."""
+    folder = Path(str(getattr(installed, "_path", "")))
+    return [str(folder / name) for name in ("METADATA", "PKG-INFO", "RECORD") if (folder / name).is_file()]
+
+
+def _uninstalled(name: str, spec: ModuleSpec) -> _Package | None:
     """Look up a top-level package by its sources; ``None`` when nothing tells two states of it apart."""
-    try:
-        spec = find_spec(name)
-    except (ImportError, ValueError):
-        return _Package()
-    if spec is None:
-        return _Package()
     folders = list(spec.submodule_search_locations or ())
     files = sorted(path for folder in folders for path in Path(folder).rglob("*.py"))
     if not folders:
         files = [Path(spec.origin)] if spec.origin and Path(spec.origin).is_file() else []
+    elif not files and spec.origin is None and not _has_modules(folders):
+        return _Package()  # a folder of data: the empty package that Python makes of it holds nothing
     if not files or len(files) > _MOST_SOURCES:
         return None
-    return _sources(name, tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files))
+    return _sources(name, tuple((str(path), state_of(path)) for path in files))
 
 
-def _required(root: Distribution) -> set[str]:
-    """Give the versions of a distribution and of the installed ones that it requires, for extras as well."""
-    found: dict[str, str] = {}
+def _has_modules(folders: Iterable[str]) -> bool:
+    """Say whether anything in some folders could be imported."""
+    return any(path.suffix in _IMPORTABLE for folder in folders for path in Path(folder).rglob("*"))
+
+
+def _required(root: Distribution) -> list[Distribution]:
+    """Give a distribution and the installed ones that it requires, for extras as well."""
+    found: dict[str, Distribution] = {}
     waiting = [root]
     while waiting:
         one = waiting.pop()
         if one.name.lower() in found:
             continue
-        found[one.name.lower()] = f"{one.name}=={one.version}"
+        found[one.name.lower()] = one
         for requirement in one.requires or ():
             named = _REQUIREMENT.match(requirement)
             try:
@@ -142,23 +211,26 @@ def _required(root: Distribution) -> set[str]:
                     waiting.append(distribution(named[0]))
             except PackageNotFoundError:
                 continue  # an extra that is not installed
-    return set(found.values())
+    return list(found.values())
 
 
 @lru_cache(maxsize=1024)
-def _sources(name: str, files: tuple[tuple[str, int, int], ...]) -> _Package:
+def _sources(name: str, files: tuple[tuple[str, tuple[int, ...]], ...]) -> _Package | None:
     """Digest the sources of a package that has no version of its own, and find what they import.
 
-    Sources may change while a session runs, and a worker imports them as they are then: the time and size of each file
-    are part of the question.
+    Sources may change while a session runs, and a worker imports them as they are then: the state of each file is
+    part of the question.  There is no telling where byte code of another state would be run in a source's place.
     """
     digest = hashlib.sha256()
     needs: set[str] = set()
-    for path, _, _ in files:
+    for path, _ in files:
         source = Path(path).read_bytes()
+        if hides_source(path, source):
+            return None
         digest.update(source)
         needs |= _imported(source)
-    return _Package(frozenset({f"{name}=={digest.hexdigest()[:16]}"}), tuple(needs))
+    version = f"{name}=={digest.hexdigest()[:16]}"
+    return _Package(frozenset({version}), tuple(needs), frozenset(path for path, _ in files))
 
 
 def _imported(source: bytes) -> set[str]:
@@ -170,3 +242,9 @@ def _imported(source: bytes) -> set[str]:
     names = [alias.name for vertex in vertices if isinstance(vertex, ast.Import) for alias in vertex.names]
     names += [vertex.module or "" for vertex in vertices if isinstance(vertex, ast.ImportFrom) and not vertex.level]
     return {name.partition(".")[0] for name in names if name}
+
+
+@cache
+def _own() -> _Package:
+    """Tell what this package itself is: once, for the driver sends it once, and workers keep what they were sent."""
+    return _Package(frozenset({f"{OWN}=={own_digest()[:16]}"}), _OWN_NEEDS, frozenset(own_files()))

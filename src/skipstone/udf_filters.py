@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from skipstone import registry
 from skipstone.errors import PluginError
 from skipstone.expressions.tree import Call, Expression, Not
-from skipstone.functions import raw_identity, why_unidentified
+from skipstone.functions import Promise, promise_of, why_unidentified
 from skipstone.querying.implication import Implication, NotTheSameFunctionError
 
 if TYPE_CHECKING:
@@ -29,8 +29,9 @@ def udf_filter(
     """Say what a registered boolean function implies, so that indexes on its arguments serve it.
 
     Wherever the function is TRUE, the predicate that ``implies`` gives must be TRUE: that is the caller's promise, and
-    all that soundness rests on.  The promise is for the function that is registered under the name *now*; one that is
-    registered later under the same name is not served, which ``explain`` says.
+    all that soundness rests on.  The promise is for the function that is registered under the name *now*, with the
+    modules that it refers to as they are now; one that is registered later under the same name, or whose modules have
+    changed, is not served, which ``explain`` says.
 
     Parameters
     ----------
@@ -55,11 +56,11 @@ def udf_filter(
     >>> spark.udf.register("is_teen", lambda age: 13 <= age <= 19, "boolean")  # doctest: +SKIP
     >>> skipstone.udf_filter(spark, "is_teen", lambda age: between(age, 13, 19))  # doctest: +SKIP
     """
-    identity = raw_identity(spark, name)
-    if identity is None:
+    promise = promise_of(spark, name)
+    if promise is None:
         msg = f"{why_unidentified(spark, name)}, then say what it implies"
         raise PluginError(msg)
-    registry.register_implication(f"udf {name.lower()}", _UdfImplication(name, identity, implies, when_false))
+    registry.register_implication(f"udf {name.lower()}", _UdfImplication(name, promise, implies, when_false))
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class _UdfImplication(Implication):
     """What a user says of one function; for a call that is NULL nothing need hold, since no row of it is kept."""
 
     name: str
-    identity: str
+    promise: Promise
     when_true: Callable[..., Any] | None
     when_false: Callable[..., Any] | None
 
@@ -79,8 +80,9 @@ class _UdfImplication(Implication):
                 said = self.when_false
             case _:
                 return None
-        if call.identity != self.identity:
-            msg = f"{call.name} was registered anew since; call udf_filter again for the function as it is now"
+        difference = self.promise.difference(call.identity)
+        if difference is not None:
+            msg = f"{difference}; call udf_filter again for the function as it is now"
             raise NotTheSameFunctionError(msg)
         return None if said is None else said(*arguments)
 

@@ -4,10 +4,13 @@ import java.io.{ByteArrayOutputStream, File, ObjectOutputStream}
 import java.net.URLClassLoader
 import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.Files
+import java.nio.file.attribute.FileTime
 import java.util.concurrent.ConcurrentHashMap
 
+import scala.jdk.CollectionConverters._
 import scala.util.Try
 
+import org.apache.spark.{SparkContext, SparkFiles}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.classic
 
@@ -17,15 +20,17 @@ private[skipstone] case class FunctionId(name: String, kind: String, id: String,
 /**
  * Tells two definitions of one name apart.
  *
- *  - Python: the MD5 of the pickled function and return type, the way it is evaluated, and the
- *    settings that decide how values go to Python and back, where they are not at their default.
+ *  - Python: the MD5 of the pickled function and return type, the way it is evaluated, and MD5s of
+ *    the settings that decide how values go to Python and back and of the environment variables that
+ *    its workers are given (`env:`), where these are not at their default.
  *  - Java, Scala: the class, the MD5 of its byte code and of the function object as Java serialises
  *    it, an MD5 of the jars that the user brought (what it calls may be in any of them) with the
  *    version of Java, and the type of its results.
  *
  * An id that begins with `~` tells functions apart within this application only: what the function
  * does is not all in it (a broadcast variable, a lambda whose class is made up at run time, a class
- * in a folder, whose neighbours may change).
+ * in a folder, whose neighbours may change). One that begins with `!` tells nothing: a jar changed
+ * under its path, and whether the classes that run are of before or after is not known.
  */
 private[skipstone] object FunctionIds {
   private val MaxCommands = 512
@@ -33,6 +38,7 @@ private[skipstone] object FunctionIds {
   private val PythonSettings = Seq(
     "execution.pythonUDF.", "execution.pandas.", "execution.pyspark.", "pyspark.", "legacy.execution.pythonUDF.",
     "legacy.execution.pandas.").map("spark.sql." + _)
+  private val OfSpark = Seq("SPARK_", "PYSPARK_", "PYTHON_", "OMP_NUM_THREADS")
   private val UserDefined = Set("python_udf", "scala_udf", "java_udf", "hive")
 
   private val commands = new java.util.LinkedHashMap[String, Array[Byte]](64, 0.75f, true) {
@@ -81,9 +87,17 @@ private[skipstone] object FunctionIds {
     val command = p.func.command.toArray
     val settings = Parameters.changed(name => PythonSettings.exists(name.startsWith)).mkString(" ")
     val told = if (settings.isEmpty) "" else "/" + ExpressionJson.hex(ExpressionJson.md5(settings.getBytes(UTF_8)))
-    val id = s"${ExpressionJson.hex(ExpressionJson.md5(command))}/${p.evalType}$told"
+    val id = s"${ExpressionJson.hex(ExpressionJson.md5(command))}/${p.evalType}$told${environment(p.func.envVars)}"
     commands.synchronized(commands.put(id, command))
     if (p.func.broadcastVars != null && !p.func.broadcastVars.isEmpty) s"~$id" else id
+  }
+
+  // Without what Spark's runners put there themselves, some of it only when the function first runs.
+  private def environment(variables: java.util.Map[String, String]): String = {
+    val own = if (variables == null) Nil else variables.asScala.toSeq.filterNot { case (name, value) =>
+      OfSpark.exists(name.startsWith) || (name == "PYTHONHASHSEED" && value == "0")
+    }.map { case (name, value) => s"$name=$value" }.sorted
+    if (own.isEmpty) "" else "/env:" + ExpressionJson.hex(ExpressionJson.md5(own.mkString("\n").getBytes(UTF_8)))
   }
 
   // A Java UDF is a ScalaUDF whose function is Spark's adaptor; the user's object is what it captured.
@@ -106,7 +120,8 @@ private[skipstone] object FunctionIds {
       val code = kind.getResourceAsStream(s"/${kind.getName.replace('.', '/')}.class")
       val bytes = try code.readAllBytes() finally code.close()
       val digest = ExpressionJson.hex(ExpressionJson.md5(bytes ++ state.get))
-      s"${if (source(kind).exists(_.isDirectory)) "~" else ""}${kind.getName}/$digest${library(kind)}"
+      val mark = if (jars(kind).exists(changed)) "!" else if (source(kind).exists(_.isDirectory)) "~" else ""
+      s"$mark${kind.getName}/$digest${library(kind)}"
     }.getOrElse { // lambdas of one place in the code have one class: what they captured tells them apart
       val own = state.map(bytes => ExpressionJson.hex(ExpressionJson.md5(bytes)))
       s"~${kind.getName}/${own.getOrElse(System.identityHashCode(function).toHexString)}"
@@ -116,12 +131,29 @@ private[skipstone] object FunctionIds {
   private def source(kind: Class[_]): Option[File] =
     Option(kind.getProtectionDomain.getCodeSource).map(s => new File(s.getLocation.toURI))
 
-  private def library(kind: Class[_]): String = {
+  private def jars(kind: Class[_]): Seq[File] = {
     val loaders = Iterator.iterate(kind.getClassLoader)(_.getParent).takeWhile(_ != null).toSeq
     val brought = loaders.collect { case u: URLClassLoader => u.getURLs.toSeq }.flatten.map(u => new File(u.toURI))
-    val jars = (brought ++ source(kind)).filter(f => f.isFile && !f.getName.startsWith("skipstone-bridge")).distinct
-    val digests = jars.map { jar =>
-      files.computeIfAbsent(s"$jar ${jar.length} ${jar.lastModified}",
+    (brought ++ source(kind)).filter(f => f.isFile && !f.getName.startsWith("skipstone-bridge")).distinct
+  }
+
+  // A loader goes on with the jar that it opened, executors with the copy that they fetched: the path may have another.
+  private def changed(jar: File): Boolean = !isSparksCopy(jar) && SparkContext.getActive.forall { context =>
+    val added = context.allAddedJars.collect { case (name, when) if name.split('/').last == jar.getName => when }
+    modified(jar) > added.maxOption.getOrElse(context.startTime)
+  }
+
+  private def isSparksCopy(jar: File): Boolean =
+    Try(jar.toPath.startsWith(new File(SparkFiles.getRootDirectory()).toPath)).getOrElse(false)
+
+  private def modified(jar: File): Long = {
+    val other = Try(Files.getAttribute(jar.toPath, "unix:ctime").asInstanceOf[FileTime].toMillis).getOrElse(0L)
+    math.max(jar.lastModified, other)
+  }
+
+  private def library(kind: Class[_]): String = {
+    val digests = jars(kind).map { jar =>
+      files.computeIfAbsent(s"$jar ${jar.length} ${modified(jar)}",
         _ => ExpressionJson.hex(ExpressionJson.md5(Files.readAllBytes(jar.toPath))))
     }
     val java = System.getProperty("java.specification.version")

@@ -24,7 +24,7 @@ from skipstone.engines.planner import Plan, plan_scan
 from skipstone.errors import SettingError, SkipstoneError
 from skipstone.expressions import deep_json
 from skipstone.expressions.from_spark import read_expression
-from skipstone.functions import FunctionIdentities, function_command
+from skipstone.functions import query_identities
 from skipstone.geo.implications import SedonaFunctions
 from skipstone.querying.elements import ElementImplication
 from skipstone.relation import Relation
@@ -80,7 +80,7 @@ class SparkPlanner:
             registry.load_plugins(_names(relation.skipstone.get("plugins", "")))
             store = store_for(self._spark, relation.skipstone)
             condition = request["condition"]
-            functions = FunctionIdentities(relation.skipstone, lambda raw: function_command(self._spark, raw))
+            functions = query_identities(self._spark, relation.skipstone)
             plan = plan_scan(relation, None if condition is None else read_expression(condition), store, functions)
         except SkipstoneError as error:
             return Plan(not_used=(str(error),))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import hashlib
 import pickle
 import shutil
 import sys
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from skipstone import registry
 from skipstone.errors import IndexingError
+from skipstone.own_sources import own_digest, own_sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["dump_for_executors", "load_on_executor", "ship"]
 
-_NOT_SHIPPED = ("cli.py",)
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _FOUND_EVERYWHERE = frozenset({"skipstone", "pyarrow", "numpy", "pyspark", *sys.stdlib_module_names} - {"__main__"})
 
@@ -49,20 +48,11 @@ def ship(context: SparkContext) -> None:
 
 def _archive() -> Path:
     """Zip the package's Python files; the name tells the contents."""
-    package = Path(__file__).resolve().parent.parent
-    files = {
-        f"skipstone/{path.relative_to(package).as_posix()}": path.read_bytes()
-        for path in sorted(package.rglob("*.py"))
-        if path.relative_to(package).as_posix() not in _NOT_SHIPPED
-    }
-    digest = hashlib.sha256()
-    for name, content in files.items():
-        digest.update(f"{name}\0{len(content)}\0".encode() + content)
     folder = Path(tempfile.mkdtemp(prefix="skipstone-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    archive = folder / f"skipstone-{digest.hexdigest()[:12]}.zip"
+    archive = folder / f"skipstone-{own_digest()[:12]}.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
-        for name, content in files.items():
+        for name, content in own_sources().items():
             zipped.writestr(zipfile.ZipInfo(name, _EPOCH), content)
     return archive
 
