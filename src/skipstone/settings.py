@@ -61,8 +61,8 @@ def get_setting(spark: SparkSession, name: str) -> Any:
     Returns
     -------
     Any
-        ``bool`` for ``enabled``, ``force`` and ``verifyListing``, ``str`` for ``location`` and ``store``, a tuple of names for
-        ``plugins``, ``int`` for ``plannerTimeoutMs``.
+        ``bool`` for ``enabled``, ``force`` and ``verifyListing``, ``str`` for ``location`` and ``store``, a tuple of
+        names for ``plugins``, ``int`` for ``plannerTimeoutMs``.
 
     Raises
     ------
