@@ -87,6 +87,8 @@ private[skipstone] object Environment {
     "stable", "stackTraces", "statistics.", "storeAssignmentPolicy", "streaming.", "subexpressionElimination.",
     "subquery.", "thriftServer.", "thriftserver.", "timeTravel", "timestampType", "transpose", "truncateTable", "tvf.",
     "ui.", "union", "useCommon", "variable.", "view.", "warehouse.", "window").map("spark.sql." + _)
+  private val ButNotHarmless = Seq("execution.datasources.", "files.archive.").map("spark.sql." + _)
+  private val OfEveryFormat = Seq("files.archive.", "variant.").map("spark.sql." + _)
   private val ForWriting = "(?i)compression|pushdown|write|output|batchsize|level$|committer|summaryfiles|mergeschema|recordlevelfilter".r
 
   // Settings of Hadoop's of these names find, open and guard files, or schedule and write; they make no value.
@@ -143,11 +145,12 @@ private[skipstone] object Environment {
     val named = setting.split('.').map(_.toLowerCase(Locale.ROOT)).filter(Names) ++
       (if (setting.endsWith("XMLParser")) Seq("xml") else Nil)
     if (named.nonEmpty) named.contains(format) && ForWriting.findFirstIn(setting).isEmpty
-    else !Typed(format) || setting.startsWith("spark.sql.variant.")
+    else !Typed(format) || OfEveryFormat.exists(setting.startsWith)
   }
 
   private def isHarmless(name: String): Boolean =
-    harmless.computeIfAbsent(name, n => Harmless.exists(n.startsWith) || n == "spark.sql.caseSensitive" || n.startsWith("spark.sql.ansi."))
+    harmless.computeIfAbsent(name, n => n == "spark.sql.caseSensitive" || n.startsWith("spark.sql.ansi.") ||
+      (Harmless.exists(n.startsWith) && !ButNotHarmless.exists(n.startsWith)))
 
   private def expressions(set: Map[String, String]): Seq[(String, String)] = set.toSeq.filter { case (name, value) =>
     name.startsWith("spark.sql.") && !isHarmless(name) && !isDefault(name, value)
