@@ -218,7 +218,7 @@ def test_a_head_that_is_gone_is_made_again_from_its_copy(url, prefix, indexed):
     send(url, "DELETE", f"{prefix}-heads/_doc/{dataset_id(DATASET)}")
     other = make(url, prefix)
     assert other.latest(DATASET) is None
-    with pytest.raises(MetadataCorruptError, match=r"version 2 is gone .* `refresh\(\)` makes its indexes again"):
+    with pytest.raises(MetadataCorruptError, match=r"version 2 is gone.* `refresh\(\)` makes its indexes again"):
         other.check_newest(DATASET)
     found = other.recovery(DATASET)
     assert [r.name for r in found.indexes] == [RA.name, RT.name]
