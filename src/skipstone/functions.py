@@ -115,7 +115,8 @@ class Promise:
         """Say why the function with a raw id is not known to be the one that was meant; ``None`` when it is."""
         if raw != self.raw:
             return f"{self.name} was registered anew since"
-        identities = query_identities(self.spark, {})
+        limit = self.spark.conf.get("spark.skipstone.plannerTimeoutMs", None)
+        identities = query_identities(self.spark, {"plannerTimeoutMs": limit or ""})
         if identities.bound(self.kind, raw) != self.bound:
             return f"modules that {self.name} refers to have changed since"
         return identities.problem(self.kind, raw) or None

@@ -14,6 +14,7 @@ import sys
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, packages_distributions
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,7 @@ _UNVERSIONED = frozenset({*sys.stdlib_module_names, "builtins", "pyspark", "py4j
 _OWN_NEEDS = ("numpy", "pandas", "pyarrow", "shapely", "xxhash")
 _IMPORTABLE = (".py", ".pyc", ".so", ".pyd")
 _MOST_SOURCES = 2_000
+_MOST_ENTRIES = 5_000
 
 
 @dataclass(frozen=True)
@@ -180,19 +182,18 @@ def _metadata_files(installed: Distribution) -> list[str]:
 def _uninstalled(name: str, spec: ModuleSpec) -> _Package | None:
     """Look up a top-level package by its sources; ``None`` when nothing tells two states of it apart."""
     folders = list(spec.submodule_search_locations or ())
-    files = sorted(path for folder in folders for path in Path(folder).rglob("*.py"))
-    if not folders:
-        files = [Path(spec.origin)] if spec.origin and Path(spec.origin).is_file() else []
-    elif not files and spec.origin is None and not _has_modules(folders):
-        return _Package()  # a folder of data: the empty package that Python makes of it holds nothing
+    if spec.origin is None:  # any folder is such a package, one of data as well
+        found = list(islice((p for f in folders for p in Path(f).rglob("*")), _MOST_ENTRIES + 1))
+        if len(found) <= _MOST_ENTRIES and not any(path.suffix in _IMPORTABLE for path in found):
+            return _Package()
+        files = [path for path in found if path.suffix == ".py"] if len(found) <= _MOST_ENTRIES else []
+    elif folders:
+        files = [path for folder in folders for path in Path(folder).rglob("*.py")]
+    else:
+        files = [Path(spec.origin)] if Path(spec.origin).is_file() else []
     if not files or len(files) > _MOST_SOURCES:
         return None
-    return _sources(name, tuple((str(path), state_of(path)) for path in files))
-
-
-def _has_modules(folders: Iterable[str]) -> bool:
-    """Say whether anything in some folders could be imported."""
-    return any(path.suffix in _IMPORTABLE for folder in folders for path in Path(folder).rglob("*"))
+    return _sources(name, tuple((str(path), state_of(path)) for path in sorted(files)))
 
 
 def _required(root: Distribution) -> list[Distribution]:
