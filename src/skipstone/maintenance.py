@@ -25,7 +25,7 @@ from skipstone.functions import recorded_functions, shown
 from skipstone.indexing.columns import resolve_indexes
 from skipstone.indexing.job import BoundIndex, Outcome, index_objects, list_objects
 from skipstone.indexing.preparation import Preparation
-from skipstone.relation import profile_difference
+from skipstone.relation import Relation, profile_difference
 from skipstone.reporting.indexing import IndexingReport
 from skipstone.stores.metadata_store import Change, IndexRecord
 
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
     from skipstone.indexing.index import Index
     from skipstone.indexing.objects import DataObject
-    from skipstone.indexing.records import ColumnRecord
-    from skipstone.relation import Relation
+    from skipstone.indexing.records import ColumnRecord, ReadProfile
     from skipstone.stores.metadata_store import MetadataStore, Snapshot
 
 __all__ = ["IndexingReport", "Target", "create_indexes", "drop_indexes", "refresh"]
@@ -66,8 +65,10 @@ def create_indexes(target: Target, indexes: Sequence[Index]) -> IndexingReport:
     preparation = Preparation(target.spark, target.scan)
     resolved = resolve_indexes(target.spark, target.scan, [index.prepare(preparation) for index in indexes])
     _refuse_existing(existing, [bound.index.name for bound in resolved])
+    _refuse_outside_files(target)
     records = tuple(_record(target, bound) for bound in resolved)
     outcome = index_objects(target.spark, target.scan, resolved)
+    _refuse_changed_reading(target)
     _refuse_changed_functions(target, records, resolved)
     if not outcome.listed:
         msg = f"{target.root} holds no objects to index: it is empty, or all its files are"
@@ -92,7 +93,7 @@ def _record(target: Target, bound: BoundIndex) -> IndexRecord:
         type_name=bound.index.type_name,
         options=dict(bound.index.options()),
         columns=_as_read(target, bound),
-        profile=target.relation.profile(bound.columns),
+        profile=_profile(target, bound),
         fields={},
         key=bound.index.key,
         created=now,
@@ -128,6 +129,7 @@ def _make_anew(
     bound = [replace(_rebound(target, record), id=renewed[record.name].id) for record in work.allowed]
     bound += [b for _, b in work.renewed]
     outcome = index_objects(target.spark, target.scan, bound) if bound else None
+    _refuse_changed_reading(target)
     _refuse_changed_functions(target, [*work.allowed, *(r for r, _ in work.renewed)], bound)
     now = _now()
     for b in bound:
@@ -160,6 +162,7 @@ def _refresh(
     removed = _vanished(known.column("path").to_pylist(), listed, paths)
     names = [r.name for r in base.indexes]
     outcome = index_objects(target.spark, target.scan, bound, wanted) if wanted else None
+    _refuse_changed_reading(target)
     _refuse_changed_functions(target, records, bound)
     if not removed and (outcome is None or _nothing_new(target.store, base, records, known, outcome)):
         target.store.clean(target.root)
@@ -291,7 +294,7 @@ def _rebound(target: Target, record: IndexRecord) -> BoundIndex:
         raise PluginError(msg)
     index = _made_again(record, index_type)
     (bound,) = resolve_indexes(target.spark, target.scan, [index])
-    difference = profile_difference(record.profile, target.relation.profile(record.columns))
+    difference = profile_difference(record.profile, _profile(target, bound))
     if _as_read(target, bound) != record.columns:
         difference = f"its columns are {_spelled(bound)} now"
     if difference is None:
@@ -302,6 +305,37 @@ def _rebound(target: Target, record: IndexRecord) -> BoundIndex:
         )
         raise IndexingError(msg)
     return replace(bound, id=record.id)
+
+
+def _profile(target: Target, bound: BoundIndex) -> ReadProfile:
+    """Return how the dataset is read by the session of this job, which is pinned."""
+    (profile,) = target.relation.profiles(bound.columns, bound.index.environment_groups(bound.columns))
+    return profile
+
+
+def _refuse_changed_reading(target: Target) -> None:
+    """Raise when files are read otherwise now than when the job began: which of them were read how is not known.
+
+    The job's session is its own, but settings of Hadoop's and the zone and locale of the JVM are everyone's.
+    """
+    now = Relation.of(json.loads(target.scan.describe()))
+    if now.environments != target.relation.environments:
+        msg = (
+            f"{target.root} cannot be indexed: a setting of Hadoop's, or the zone or locale of the JVM, changed while "
+            "its objects were read; try again"
+        )
+        raise IndexingError(msg)
+
+
+def _refuse_outside_files(target: Target) -> None:
+    """Raise when an option names a file elsewhere that decides on values: nothing would tell when it changes."""
+    option = target.relation.outside_file()
+    if option is not None:
+        msg = (
+            f"a dataset that is read with {option} cannot be indexed: values depend on a file that may change "
+            "unnoticed; read it without that option (a schema can be given as avroSchema)"
+        )
+        raise IndexingError(msg)
 
 
 def _made_again(record: IndexRecord, index_type: type[Index]) -> Index:

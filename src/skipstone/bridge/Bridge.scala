@@ -37,6 +37,9 @@ object Bridge {
 
   def scan(df: classic.Dataset[_]): FileScan = FileScan.of(df)
 
+  /** A scan whose settings nobody changes; see [[FileScan.pinned]]. */
+  def pinned(scan: FileScan, settings: java.util.Map[String, String]): FileScan = scan.pinned(settings)
+
   /** The user's function of a name, as JSON (n, k, id, d; see [[FunctionIds]]), or null when there is none. */
   def function(session: classic.SparkSession, name: String): String =
     FunctionIds.registered(session, name).map(f => functions(Seq(f.copy(name = name)))).orNull

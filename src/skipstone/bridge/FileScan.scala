@@ -22,12 +22,25 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 
 /** A plain scan of files, as the indexing side uses it: describe it, list it, read some of its objects. */
-class FileScan private[skipstone] (val session: classic.SparkSession, rel: LogicalRelation) {
-  private val described = new RelationJson(rel, session.sessionState.conf)
+class FileScan private[skipstone] (
+    val session: classic.SparkSession, rel: LogicalRelation, val isPinned: Boolean = false) {
+  private val described = new RelationJson(rel, session)
   private[skipstone] val fs: HadoopFsRelation = described.fs
   @volatile private var objects = Map.empty[String, (FileStatusWithMetadata, InternalRow)]
 
-  def describe(): String = Json.text(described.write(_, None, full = true))
+  /** What is read and how, at this moment. */
+  def describe(): String = Json.text(described.write(_, described.environments(), None, full = true))
+
+  /**
+   * The same scan by a clone of its session, which nobody else has: its settings stay as the session's are now, but for
+   * the given ones. What the executors' JVMs are like is known afterwards.
+   */
+  def pinned(settings: java.util.Map[String, String]): FileScan = {
+    Executors.ask(session.sparkContext)
+    val clone = session.cloneSession()
+    settings.asScala.foreach { case (name, value) => clone.conf.set(name, value) }
+    new FileScan(clone, rel.copy(relation = fs.copy()(clone)), isPinned = true)
+  }
 
   /** SQL expressions over the scan's columns, resolved. */
   private[skipstone] def analyzed(sql: Seq[String]): Seq[Expression] =
