@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import time
+
 import pytest
 
 from skipstone import Dataset, MinMaxIndex, ValueListIndex
-from tests.soundness.attack import age, same_rows, text
+from tests.soundness.attack import same_rows, text
 from tests.support import conf
 
 VERIFY = {"spark.skipstone.verifyListing": "true"}
@@ -21,8 +24,10 @@ def table(spark, tmp_path):
 
 def _rewrite(tmp_path):
     """Write a file anew under its name with the same length, as a job beside this session would."""
-    (tmp_path / "d" / "object-000.csv").write_text("7\n")
-    age(tmp_path / "d", 60)
+    file = tmp_path / "d" / "object-000.csv"
+    file.write_text("7\n")
+    then = time.time() - 60
+    os.utime(file, (then, then))
 
 
 @pytest.mark.parametrize("when", ["queried first", "indexed first"])

@@ -13,6 +13,8 @@ import pyspark
 import pytest
 
 from tests.environment import child
+from tests.environment.steps import LINE_LENGTH
+from tests.soundness.attack import same_rows
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +38,7 @@ JVMS = {
     "zone": Jvm(f"-Duser.timezone={ELSEWHERE}"),
     "language": Jvm("-Duser.language=tr"),
     "provider": Jvm("-Djava.locale.providers=COMPAT"),
-    "site": Jvm(site="textinputformat.record.delimiter"),
+    "site": Jvm(site=LINE_LENGTH),
     "executors": Jvm(
         master=CLUSTER,
         settings=(
@@ -82,7 +84,7 @@ def _ask(folder, jvm):
         "PYSPARK_SUBMIT_ARGS": f"--driver-java-options {how.java} pyspark-shell",
     }
     if how.site:
-        value = f"<property><name>{how.site}</name><value>i</value></property>"
+        value = f"<property><name>{how.site}</name><value>10</value></property>"
         (folder / "site").mkdir()
         (folder / "site" / "core-site.xml").write_text(f"<configuration>{value}</configuration>")
         environment["HADOOP_CONF_DIR"] = str(folder / "site")
@@ -115,11 +117,18 @@ def test_zone_from_the_environment_of_executors(answers, question):
     assert found.on == found.off
 
 
-@pytest.mark.parametrize(("jvm", "question"), [("provider", "months"), ("site", "lines")])
-def test_what_else_a_jvm_is_started_with(answers, jvm, question):
-    found = answers(jvm)[question]
+def test_names_of_months_from_another_provider_of_locales(answers):
+    found = answers("provider")["months"]
     assert found.off, "it makes no difference: the test says nothing"
     assert found.on == found.off
+
+
+@pytest.mark.parametrize("jvm", ["site", "alike"])
+def test_lines_indexed_where_a_site_file_of_hadoops_cuts_them(spark, folder, answers, jvm):
+    answers(jvm)
+    lines = folder / f"{jvm}.lines"
+    skipped = same_rows(spark, lambda: spark.read.text(str(lines)).where("value = 'a line of some length'"))
+    assert skipped == (2 if jvm == "alike" else 0)
 
 
 def test_another_zone_makes_a_difference(folder, answers, spark):
