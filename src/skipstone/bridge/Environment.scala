@@ -31,6 +31,12 @@ import org.apache.spark.sql.internal.SQLConf
 private[skipstone] case class Environment(groups: Map[String, Seq[(String, String)]]) {
   def stamp(wanted: Set[String]): Map[String, Seq[(String, String)]] = groups.view.filterKeys(wanted).toMap
 
+  /** The settings of Spark SQL's that count and are not at their defaults: a task may look them up. */
+  def lookedUp: Map[String, String] = groups("values").collect {
+    case ("caseSensitive", "true") => "spark.sql.caseSensitive" -> "true"
+    case (name, value) if name.startsWith("spark.sql.") && !Environment.isDefault(name, value) => name -> value
+  }.toMap
+
   def write(g: JsonGenerator, name: String): Unit = {
     g.writeObjectFieldStart(name)
     groups.toSeq.sortBy(_._1).foreach { case (group, entries) => Json.map(g, group, entries) }
@@ -110,7 +116,7 @@ private[skipstone] object Environment {
     val effective = Effective.filter(concerns(format, _)).flatMap(n => valueOf(conf, n).map(n -> _))
     val changed = set.toSeq.filter { case (name, value) =>
       name.startsWith("spark.sql.") && !isHarmless(name) && concerns(format, name) && !effective.exists(_._1 == name) &&
-        (!Own(format) || SQLConf.containsConfigKey(name)) && !valueOf(defaults, name).contains(value)
+        (!Own(format) || SQLConf.containsConfigKey(name)) && !isDefault(name, value)
     }
     val hadoop = hadoopSettings(session, set, format)
     val legacy = valueOf(conf, "spark.sql.legacy.timeParserPolicy").exists(_.equalsIgnoreCase("LEGACY"))
@@ -144,8 +150,10 @@ private[skipstone] object Environment {
     harmless.computeIfAbsent(name, n => Harmless.exists(n.startsWith) || n == "spark.sql.caseSensitive" || n.startsWith("spark.sql.ansi."))
 
   private def expressions(set: Map[String, String]): Seq[(String, String)] = set.toSeq.filter { case (name, value) =>
-    name.startsWith("spark.sql.") && !isHarmless(name) && !valueOf(defaults, name).contains(value)
+    name.startsWith("spark.sql.") && !isHarmless(name) && !isDefault(name, value)
   }
+
+  def isDefault(setting: String, value: String): Boolean = valueOf(defaults, setting).contains(value)
 
   private def valueOf(conf: SQLConf, name: String): Option[String] = Try(conf.getConfString(name)).toOption.filter(_ != null)
 

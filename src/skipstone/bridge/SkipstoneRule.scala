@@ -262,8 +262,15 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
  */
 private[skipstone] class Still(described: RelationJson, planned: Seq[Environment], groups: Set[String]) {
   private val stamps = planned.map(_.stamp(groups))
+  private val settings = described.settingsOfSessions
 
   def holds: Boolean = described.environments().map(_.stamp(groups)) == stamps
+
+  /** The same of the sessions alone, and at less cost where nothing at all was set. */
+  def holdsByIdentity: Boolean = described.settingsOfSessions == settings
+
+  /** The settings that a task may look up, where they are not at their defaults. */
+  def lookedUp: Map[String, String] = planned.headOption.map(_.lookedUp).getOrElse(Map.empty)
 }
 
 /** Takes the condition of a scan at the point where the rule runs, and plans nothing. */
