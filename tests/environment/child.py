@@ -1,7 +1,7 @@
 """Datasets that two JVMs read; run as a script, what a JVM with settings of its own finds in them.
 
-``python -m tests.environment.child FOLDER OUT`` asks every question with and without skipping and writes the answers as
-JSON.
+``python -m tests.environment.child FOLDER OUT MASTER [NAME=VALUE …]`` asks every question with and without skipping and
+writes the answers as JSON; beside them it leaves a dataset that it has indexed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 import skipstone
 from skipstone import BloomFilterIndex, Dataset, FeatureIndex, MinMaxIndex, ValueListIndex, skipping_stats
-from tests.soundness.attack import age, parquet
+from tests.soundness.attack import age, parquet, text
 from tests.support import conf, skipping_off
 
 if TYPE_CHECKING:
@@ -67,6 +67,17 @@ def _texts(spark: SparkSession, folder: Path) -> DataFrame:
     return spark.read.parquet(f"{folder}/texts")
 
 
+def _months(spark: SparkSession, folder: Path) -> DataFrame:
+    reader = spark.read.schema("d DATE").options(dateFormat="d MMM yyyy", locale="de")
+    return reader.csv(f"{folder}/months")
+
+
+def index_lines(spark: SparkSession, folder: Path) -> None:
+    """Write and index lines, of which Hadoop's settings may cut some off."""
+    text(folder, ".txt", "short\n", "a line of some length\n", "tiny\n")
+    Dataset(spark.read.text(str(folder))).create_indexes(MinMaxIndex("value"), ValueListIndex("value"))
+
+
 def _numbers(spark: SparkSession, folder: Path) -> DataFrame:
     return spark.read.parquet(f"{folder}/numbers")
 
@@ -88,6 +99,8 @@ QUESTIONS = {
     },
     "upper": Question(_texts, "upper(s) = 'İÇİ'", {}),
     "lower": Question(_texts, "lower(s) = 'ıçı'", {}),
+    # Months whose short names in German are others from another provider of locales.
+    "months": Question(_months, "d = DATE'2020-01-01'", {}),
     "numbers": Question(_numbers, "n = 2", {}),
 }
 
@@ -107,6 +120,8 @@ def make(spark: SparkSession, folder: Path) -> None:
         parquet(folder / "texts", {"s": ["içi"]}, {"s": ["IÇI"]}, {"s": ["x"]})
         features = {"above": QUESTIONS["upper"].predicate, "below": QUESTIONS["lower"].predicate}
         Dataset(_texts(spark, folder)).create_indexes(FeatureIndex(features))
+        text(folder / "months", ".csv", "1 Jan 2020\n", "1 M\u00e4rz 2020\n", "1 Mrz 2020\n")
+        Dataset(_months(spark, folder)).create_indexes(MinMaxIndex("d"), ValueListIndex("d"))
         parquet(folder / "numbers", {"n": [1]}, {"n": [2]}, {"n": [3]})
         Dataset(_numbers(spark, folder)).create_indexes(MinMaxIndex("n"))
 
@@ -129,10 +144,13 @@ def _shown(df: DataFrame) -> list[str]:
     return sorted(str(row[0]) for row in df.selectExpr(f"CAST({df.columns[0]} AS STRING)").collect())
 
 
-def main(folder: str, out: str) -> None:
+def main(folder: str, out: str, master: str, *settings: str) -> None:
     """Ask in a session of this process."""
-    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
+    for setting in settings:
+        builder = builder.config(*setting.split("=", 1))
     spark = skipstone.configure(builder.config("spark.ui.showConsoleProgress", "false")).getOrCreate()
+    index_lines(spark, Path(out).with_suffix(".lines"))
     found = answers(spark, Path(folder))
     Path(out).write_text(json.dumps({name: asdict(answer) for name, answer in found.items()}))
     spark.stop()

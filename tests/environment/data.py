@@ -26,7 +26,14 @@ _MOMENTS = (
         "1850-03-01 12:00:00",
         "1500-02-28 01:02:03",
     ),
-    *("1883-11-18 12:05:00", "2020-01-01T06:00:00Z", "2021-01-01", "2020-1-1 1:1:1", "0801-01-01 00:00:00"),
+    *(
+        "1883-11-18 12:05:00",
+        "2020-01-01T06:00:00Z",
+        "2021-01-01",
+        "2020-1-1 1:1:1",
+        "2019-05-05 05:05:05",
+        "0801-01-01 00:00:00",
+    ),
 )
 _DAYS = ("2020-01-02", "02/01/2020", "1500-02-28", "2020-1-3", "2020-02-30", "1582-10-10", "0801-03-01", "03/04/2020")
 _WORDS = ("içi", "ICI", "\u0131slak", "Istanbul", "x", "  lead", "NA", "", "a;b", "long " * 12)
@@ -49,7 +56,7 @@ def columns(format_: str) -> tuple[str, ...]:
 
 def write(spark: SparkSession, folder: Path, format_: str, random: Random) -> None:
     """Write the objects, an hour old."""
-    rows = [[_row(random) for _ in range(random.choice((1, 2, 3)))] for _ in range(OBJECTS)]
+    rows = [[_row(random) for _ in range(random.choice((2, 3, 4)))] for _ in range(OBJECTS)]
     match format_:
         case "csv":
             sep = random.choice((",", ",", ";"))

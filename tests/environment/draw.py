@@ -41,24 +41,23 @@ DIMENSIONS = (
     Dimension("conf", "spark.sql.parquet.int96RebaseModeInRead", ("CORRECTED", "LEGACY"), ("parquet",)),
     Dimension("conf", "spark.sql.parquet.int96TimestampConversion", ("false", "true"), ("parquet",)),
     Dimension("conf", "spark.sql.avro.datetimeRebaseModeInRead", ("CORRECTED", "LEGACY"), ()),
-    Dimension("conf", "spark.sql.json.enablePartialResults", ("true", "false"), ("json",)),
-    Dimension("conf", "spark.sql.legacy.json.enableDateTimeParsingFallback", ("false", "true"), ("json",)),
-    Dimension("conf", "spark.sql.legacy.csv.enableDateTimeParsingFallback", ("false", "true"), ("csv",)),
-    Dimension("conf", "spark.sql.csv.parser.columnPruning.enabled", ("true", "false"), ("csv",)),
+    Dimension("conf", "spark.sql.json.enablePartialResults", ("true", "false"), ()),
+    Dimension("conf", "spark.sql.legacy.json.enableDateTimeParsingFallback", (None, "false", "true"), ("json",)),
+    Dimension("conf", "spark.sql.legacy.csv.enableDateTimeParsingFallback", (None, "false", "true"), ("csv",)),
+    Dimension("conf", "spark.sql.csv.parser.columnPruning.enabled", ("true", "false"), ()),
     Dimension("conf", LINE_LENGTH, (None, "60"), _LINES),
     Dimension("conf", "orc.force.positional.evolution", (None, "true"), ("orc",)),
     Dimension("hadoop", LINE_LENGTH, (None, "60"), _LINES),
-    Dimension("hadoop", "textinputformat.record.delimiter", (None, "i"), ("text",)),
     Dimension("hadoop", "orc.force.positional.evolution", (None, "true"), ("orc",)),
     Dimension("jvm", "zone", (None, "America/Los_Angeles", "Asia/Kolkata"), ("orc", "parquet")),
-    Dimension("jvm", "locale", (None, "tr", "ar-EG"), ("parquet", "avro")),
+    Dimension("jvm", "locale", (None, "tr", "de"), ("parquet", "avro", "xml")),
     Dimension("option", "timeZone", (None, "Asia/Tokyo"), _TEXTS),
     Dimension("option", "nullValue", (None, "içi"), ("csv", "xml")),
     Dimension("option", "sep", (None, ";"), ("csv",)),
     Dimension("option", "dateFormat", (None, "yyyy-MM-dd", "dd/MM/yyyy"), _TEXTS),
     Dimension("option", "timestampFormat", (None, "yyyy-MM-dd HH:mm:ss"), _TEXTS),
-    Dimension("option", "mode", (None, "DROPMALFORMED"), _TEXTS),
-    Dimension("option", "ignoreLeadingWhiteSpace", (None, "true"), ("csv",)),
+    Dimension("option", "mode", (None, "DROPMALFORMED"), ()),
+    Dimension("option", "ignoreLeadingWhiteSpace", (None, "true"), ()),
     Dimension("option", "lineSep", (None, "ç"), ("text",)),
     Dimension("option", "datetimeRebaseMode", (None, "LEGACY"), ("parquet",)),
     Dimension("option", "positionalFieldMatching", (None, "true"), ("avro",)),
@@ -87,7 +86,10 @@ def journey(random: Random, format_: str, changes: int) -> dict[str, Environment
     steps = [usual(random, format_)] * len(STAGES)
     relevant = [dimension for dimension in DIMENSIONS if format_ in dimension.formats]
     for _ in range(changes):
-        dimension = random.choice(relevant if random.random() < 0.85 else DIMENSIONS)
+        dimension = random.choice(relevant if random.random() < 0.9 else DIMENSIONS)
+        if random.random() < 0.5:  # so that some things are unusual first and usual later
+            first = random.choice(dimension.values)
+            steps = [{**step, dimension: first} for step in steps]
         value = random.choice([v for v in dimension.values if v != steps[0][dimension]])
         last = STAGES.index("read" if dimension.where == "option" else "run")
         start = random.randint(1, last)

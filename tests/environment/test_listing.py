@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 import pytest
 
@@ -25,7 +26,8 @@ def _rewrite(tmp_path):
     """Write a file anew under its name with the same length, as a job beside this session would."""
     file = tmp_path / "d" / "object-000.csv"
     file.write_text("7\n")
-    os.utime(file, (before := file.stat().st_mtime - 30, before))
+    then = time.time() - 60
+    os.utime(file, (then, then))
 
 
 @pytest.mark.parametrize("when", ["queried first", "indexed first"])

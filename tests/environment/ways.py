@@ -67,4 +67,40 @@ def files_asked(df: DataFrame) -> Run:
     return df.collect
 
 
-WAYS = (fresh, planned, as_rdd, as_listed_rdd, iterated, cached, again, files_asked)
+def checkpointed(df: DataFrame) -> Run:
+    """Ask for a checkpoint that the first run makes."""
+    return df.localCheckpoint(eager=False).collect
+
+
+def exchanged(df: DataFrame) -> Run:
+    """Plan an exchange, which is adapted as it runs."""
+    query = df.repartition(2)
+    query._jdf.queryExecution().executedPlan()
+    return query.collect
+
+
+def exchanged_again(df: DataFrame) -> Run:
+    """Run a query with an exchange once before."""
+    query = df.repartition(2)
+    query.collect()
+    return query.collect
+
+
+def by_workers(df: DataFrame) -> Run:
+    """Send rows through Python workers."""
+    query = df.mapInArrow(lambda batches: batches, df.schema)
+    query._jdf.queryExecution().executedPlan()
+    return query.collect
+
+
+def by_workers_again(df: DataFrame) -> Run:
+    """Send rows through Python workers, for the second time."""
+    query = df.mapInArrow(lambda batches: batches, df.schema)
+    query.collect()
+    return query.collect
+
+
+WAYS = (
+    *(fresh, planned, as_rdd, as_listed_rdd, iterated, cached, again, files_asked),
+    *(checkpointed, exchanged, exchanged_again, by_workers, by_workers_again),
+)
