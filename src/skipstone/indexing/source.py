@@ -109,10 +109,17 @@ class ObjectSource:
         """A predicate on the rows of ``read``: TRUE where what is read depends on the columns that are read with it.
 
         JSON and XML readers give the part of a broken record that they got hold of, which is more or less of it
-        depending on whether the broken part was asked for.
+        depending on whether the broken part was asked for.  XML's may even take another element for a column then, and
+        show that a record is broken only if all columns are asked for.
         """
         column = self._bridge.unreadable(self._scan)
-        return None if column is None else f"`{column.replace('`', '``')}` IS NOT NULL"
+        if column is None:
+            return None
+        flaw = f"{_quoted(column)} IS NOT NULL"
+        if self.described["format"] == "xml":
+            every = ", ".join(_quoted(c["n"]) for c in self.described["columns"] if not c["p"] and c["n"] != column)
+            flaw = f"{flaw} OR length(to_json(struct({every}))) < 0"  # never: it asks for all columns
+        return flaw
 
     def footers(self, objects: Sequence[DataObject], columns: Sequence[Sequence[str]]) -> Iterator[dict[str, Any]]:
         """Give what the Parquet footers of these objects say of some columns (see the bridge's ``Footers``)."""
@@ -127,6 +134,11 @@ class ObjectSource:
         for item in items:
             made.add(item)
         return made
+
+
+def _quoted(name: str) -> str:
+    """Return a column's name as SQL has it."""
+    return f"`{name.replace('`', '``')}`"
 
 
 @contextmanager

@@ -67,6 +67,13 @@ def refuse_unsteady_rows(described: Mapping[str, Any]) -> None:
 
 def _refuse_unsteady_csv(described: Mapping[str, Any], options: Mapping[str, str]) -> None:
     """Raise when a CSV reader that skips the columns which are not asked for takes others for them."""
+    if described["format"] == "csv" and _is_headed_with_comments(options):
+        msg = (
+            "a dataset that is read with header=true and comment=… cannot be indexed: behind long comments, whether "
+            "the header is read as a row depends on where Spark cuts the file; read it with multiLine=true, which "
+            "cuts none"
+        )
+        raise IndexingError(msg)
     pruned = options.get("columnpruning", described["environment"]["values"].get(_COLUMN_PRUNING, "true")).lower()
     if described["format"] != "csv" or pruned == "false":
         return
@@ -80,6 +87,12 @@ def _refuse_unsteady_csv(described: Mapping[str, Any], options: Mapping[str, str
             "column then depends on which others are read with it; read it with columnPruning=false"
         )
         raise IndexingError(msg)
+
+
+def _is_headed_with_comments(options: Mapping[str, str]) -> bool:
+    """Whether lines may come before the header in a file that is cut."""
+    headed, whole = (options.get(name, "false").strip().lower() == "true" for name in ("header", "multiline"))
+    return headed and not whole and bool(options.get("comment"))
 
 
 def _overlaps_itself(separator: str) -> bool:
