@@ -344,8 +344,9 @@ def test_a_jar_that_is_replaced_while_an_application_runs(applications):
     source = (
         "package edited\n"
         "class F extends org.apache.spark.sql.api.java.UDF1[String, String] {{\n"
-        '  def call(s: String): String = s.split("/")({place})\n'
+        "  def call(s: String): String = Helper.of(s)\n"
         "}}\n"
+        'object Helper {{ def of(s: String): String = s.split("/")({place}) }}\n'
     )
     jars = str(Path(pyspark.__file__).parent / "jars" / "*")
     for place in (0, 1):
@@ -356,7 +357,8 @@ def test_a_jar_that_is_replaced_while_an_application_runs(applications):
         with (folder / "log").open("w") as log:
             subprocess.run([*command, str(folder / "F.scala")], stdout=log, stderr=log, check=True)
         with zipfile.ZipFile(applications.folder / f"jar-{place}", "w") as archive:
-            archive.write(folder / "edited" / "F.class", "edited/F.class")
+            for file in sorted((folder / "edited").iterdir()):
+                archive.write(file, f"edited/{file.name}")
     os.replace(applications.folder / "jar-0", applications.folder / "edited.jar")
     prologue = """
         spark, dataset = session(spark__jars=str(Path("edited.jar").resolve()))
