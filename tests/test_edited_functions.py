@@ -334,9 +334,9 @@ def test_workers_that_are_given_other_variables(applications):
     )
     assert said["refused"] == ""
     assert (said["before"]["lost"], said["before"]["skipped"]) == ([], 3)
-    assert "other environment variables" in said["old function"]["why"]
-    for when in ("old function", "new function"):
+    for when in ("new function", "old function"):
         assert (said[when]["lost"], said[when]["skipped"]) == ([], 0), when
+    assert "other environment variables" in said["old function"]["why"]
 
 
 def test_a_jar_that_is_replaced_while_an_application_runs(applications):
