@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from skipstone import maintenance, registry
 from skipstone.engines.spark import attach, planner_of, store_for
 from skipstone.errors import DatasetError
+from skipstone.indexing.source import pinned
 from skipstone.relation import Relation
 from skipstone.reporting.describe import DESCRIBE_SCHEMA, describe_rows
 from skipstone.reporting.explain import Explanation, explain_scans
@@ -189,8 +190,9 @@ class Dataset:
         return WorkloadIndicators(measure_indicators(self._spark, self._scan, self.root, list(queries)))
 
     def _target(self) -> maintenance.Target:
-        """Give maintenance what it works on."""
-        return maintenance.Target(self._spark, self._scan, self._relation, self.root, self._store())
+        """Return what maintenance works on: the dataset as the session reads it at this moment."""
+        scan = pinned(self._spark, self._scan)
+        return maintenance.Target(self._spark, scan, Relation.of(json.loads(scan.describe())), self.root, self._store())
 
     def _store(self) -> MetadataStore:
         """Give the store that the session's settings choose at this moment."""

@@ -83,7 +83,7 @@ class MetadataStoreError(SkipstoneError):
 
 
 class MetadataCorruptError(MetadataStoreError):
-    """A manifest or part is damaged: truncated, changed, or not what its checksum says."""
+    """A manifest or part is damaged or gone: truncated, deleted, or not what its checksum says."""
 
 
 class KeyUnavailableError(MetadataStoreError):

@@ -25,7 +25,8 @@ from skipstone.functions import recorded_functions, shown
 from skipstone.indexing.columns import resolve_indexes
 from skipstone.indexing.job import BoundIndex, Outcome, index_objects, list_objects
 from skipstone.indexing.preparation import Preparation
-from skipstone.relation import profile_difference
+from skipstone.indexing.visible_metadata import refuse_visible_folder
+from skipstone.relation import Relation, profile_difference
 from skipstone.reporting.indexing import IndexingReport
 from skipstone.stores.metadata_store import Change, IndexRecord
 
@@ -34,9 +35,8 @@ if TYPE_CHECKING:
 
     from skipstone.indexing.index import Index
     from skipstone.indexing.objects import DataObject
-    from skipstone.indexing.records import ColumnRecord
-    from skipstone.relation import Relation
-    from skipstone.stores.metadata_store import MetadataStore, Snapshot
+    from skipstone.indexing.records import ColumnRecord, ReadProfile
+    from skipstone.stores.metadata_store import MetadataStore, Recovery, Snapshot
 
 __all__ = ["IndexingReport", "Target", "create_indexes", "drop_indexes", "refresh"]
 
@@ -61,13 +61,17 @@ def create_indexes(target: Target, indexes: Sequence[Index]) -> IndexingReport:
         msg = "create_indexes needs at least one index, for example MinMaxIndex('ts')"
         raise IndexingError(msg)
     target.store.check_keys([index.key for index in indexes if index.key is not None])
+    _refuse_visible_metadata(target)
+    target.store.check_newest(target.root)
     base = target.store.latest(target.root)
     existing = base.indexes if base is not None else ()
     preparation = Preparation(target.spark, target.scan)
     resolved = resolve_indexes(target.spark, target.scan, [index.prepare(preparation) for index in indexes])
     _refuse_existing(existing, [bound.index.name for bound in resolved])
+    _refuse_outside_files(target)
     records = tuple(_record(target, bound) for bound in resolved)
     outcome = index_objects(target.spark, target.scan, resolved)
+    _refuse_changed_reading(target)
     _refuse_changed_functions(target, records, resolved)
     if not outcome.listed:
         msg = f"{target.root} holds no objects to index: it is empty, or all its files are"
@@ -83,6 +87,11 @@ def create_indexes(target: Target, indexes: Sequence[Index]) -> IndexingReport:
     return _report(target, snapshot, [r.name for r in records], outcome, 0, started)
 
 
+def _refuse_visible_metadata(target: Target) -> None:
+    """Raise, before anything is written, when the dataset's metadata would be read as data."""
+    refuse_visible_folder(target.spark, json.loads(target.scan.describe()), target.store.folder(target.root))
+
+
 def _record(target: Target, bound: BoundIndex) -> IndexRecord:
     """Make the record of an index that is about to be collected."""
     now = _now()
@@ -92,7 +101,7 @@ def _record(target: Target, bound: BoundIndex) -> IndexRecord:
         type_name=bound.index.type_name,
         options=dict(bound.index.options()),
         columns=_as_read(target, bound),
-        profile=target.relation.profile(bound.columns),
+        profile=_profile(target, bound),
         fields={},
         key=bound.index.key,
         created=now,
@@ -105,41 +114,55 @@ def _record(target: Target, bound: BoundIndex) -> IndexRecord:
 def refresh(target: Target, paths: tuple[str, ...] | None = None, restated: Sequence[Index] = ()) -> IndexingReport:
     """Bring a dataset's indexes up to date, collecting only what is new, changed or not covered.
 
-    Metadata that turns out to be damaged is made anew, all of it.  An index with SQL of its own is refreshed only if it
-    is among the restated ones: a manifest is data from outside, and SQL in it is not run on its word.
+    Metadata that turns out to be damaged is made anew, all of it; the report says so, and what is lost.  An index with
+    SQL of its own is refreshed only if it is among the restated ones: a manifest is data from outside, and SQL in it is
+    not run on its word.
     """
     started = time.monotonic()
+    _refuse_visible_metadata(target)
     try:
+        target.store.check_newest(target.root)
         return _refresh(target, paths, restated, started)
-    except MetadataCorruptError:
-        records = target.store.recoverable_indexes(target.root)
-        if not records:
-            raise
-        return _make_anew(target, records, restated, started)
+    except MetadataCorruptError as error:
+        recovery = target.store.recovery(target.root)
+        if not recovery.indexes:
+            raise _beyond_repair(error, recovery) from error
+        return _make_anew(target, recovery, restated, started)
 
 
-def _make_anew(
-    target: Target, records: Sequence[IndexRecord], restated: Sequence[Index], started: float
-) -> IndexingReport:
+def _beyond_repair(error: MetadataCorruptError, recovery: Recovery) -> MetadataCorruptError:
+    """Make the error that says that a refresh cannot help, and what can."""
+    known = "; ".join(recovery.lost) or "nothing says which indexes there were"
+    return MetadataCorruptError(
+        f"the metadata is damaged, and `refresh()` cannot make it again: {known}; `drop_indexes()` and then "
+        f"`create_indexes(...)` do ({error})"
+    )
+
+
+def _make_anew(target: Target, recovery: Recovery, restated: Sequence[Index], started: float) -> IndexingReport:
     """Collect known indexes again under new ids and replace whatever the store has."""
+    records = recovery.indexes
     work = _work(target, records, restated, lambda record: f"no key {record.key!r}" if _is_locked(record) else None)
     renewed = {r.name: r if _is_locked(r) else replace(r, id=uuid.uuid4().hex[:12], sealed="") for r in records}
     renewed |= {record.name: record for record, _ in work.renewed}
     bound = [replace(_rebound(target, record), id=renewed[record.name].id) for record in work.allowed]
     bound += [b for _, b in work.renewed]
     outcome = index_objects(target.spark, target.scan, bound) if bound else None
+    _refuse_changed_reading(target)
     _refuse_changed_functions(target, [*work.allowed, *(r for r, _ in work.renewed)], bound)
     now = _now()
     for b in bound:
         fields = outcome.fields[b.id] if outcome is not None else {}
         renewed[b.index.name] = replace(renewed[b.index.name], fields=fields, refreshed=now)
     change = Change(tuple(renewed.values()), outcome.table if outcome is not None else None)
-    if {r.id for r in target.store.recoverable_indexes(target.root)} != {r.id for r in records}:
+    if {r.id for r in target.store.recovery(target.root).indexes} != {r.id for r in records}:
         msg = f"the indexes of {target.root} were changed while its damaged metadata was made anew: try again"
         raise CommitConflictError(msg)
     snapshot = target.store.commit(target.root, None, change, replace=True)
     listed = outcome.listed if outcome is not None else 0
-    return _report(target, snapshot, list(renewed), outcome, 0, started, listed=listed, problems=work.left_out)
+    report = _report(target, snapshot, list(renewed), outcome, 0, started, listed=listed, problems=work.left_out)
+    repaired = f"the metadata was damaged and all of it was made anew, the indexes as {recovery.source} lists them"
+    return replace(report, repaired=repaired, lost=recovery.lost)
 
 
 def _refresh(
@@ -160,6 +183,7 @@ def _refresh(
     removed = _vanished(known.column("path").to_pylist(), listed, paths)
     names = [r.name for r in base.indexes]
     outcome = index_objects(target.spark, target.scan, bound, wanted) if wanted else None
+    _refuse_changed_reading(target)
     _refuse_changed_functions(target, records, bound)
     if not removed and (outcome is None or _nothing_new(target.store, base, records, known, outcome)):
         target.store.clean(target.root)
@@ -256,6 +280,7 @@ def drop_indexes(target: Target, names: tuple[str, ...]) -> None:
     if not names:
         target.store.drop(target.root)
         return
+    target.store.check_newest(target.root)
     base = target.store.latest(target.root)
     present = base.indexes if base is not None else ()
     unknown = [name for name in names if name not in {r.name for r in present}]
@@ -291,7 +316,7 @@ def _rebound(target: Target, record: IndexRecord) -> BoundIndex:
         raise PluginError(msg)
     index = _made_again(record, index_type)
     (bound,) = resolve_indexes(target.spark, target.scan, [index])
-    difference = profile_difference(record.profile, target.relation.profile(record.columns))
+    difference = profile_difference(record.profile, _profile(target, bound))
     if _as_read(target, bound) != record.columns:
         difference = f"its columns are {_spelled(bound)} now"
     if difference is None:
@@ -302,6 +327,37 @@ def _rebound(target: Target, record: IndexRecord) -> BoundIndex:
         )
         raise IndexingError(msg)
     return replace(bound, id=record.id)
+
+
+def _profile(target: Target, bound: BoundIndex) -> ReadProfile:
+    """Return how the dataset is read by the session of this job, which is pinned."""
+    (profile,) = target.relation.profiles(bound.columns, bound.index.environment_groups(bound.columns))
+    return profile
+
+
+def _refuse_changed_reading(target: Target) -> None:
+    """Raise when files are read otherwise now than when the job began: which of them were read how is not known.
+
+    The job's session is its own, but settings of Hadoop's and the zone and locale of the JVM are everyone's.
+    """
+    now = Relation.of(json.loads(target.scan.describe()))
+    if now.environments != target.relation.environments:
+        msg = (
+            f"{target.root} cannot be indexed: a setting of Hadoop's, or the zone or locale of the JVM, changed while "
+            "its objects were read; try again"
+        )
+        raise IndexingError(msg)
+
+
+def _refuse_outside_files(target: Target) -> None:
+    """Raise when an option names a file elsewhere that decides on values: nothing would tell when it changes."""
+    option = target.relation.outside_file()
+    if option is not None:
+        msg = (
+            f"a dataset that is read with {option} cannot be indexed: values depend on a file that may change "
+            "unnoticed; read it without that option (a schema can be given as avroSchema)"
+        )
+        raise IndexingError(msg)
 
 
 def _made_again(record: IndexRecord, index_type: type[Index]) -> Index:

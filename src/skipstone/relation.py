@@ -1,8 +1,9 @@
 """How a scan reads its files: the bridge's description of a relation, and what of it changes the values that are read.
 
 Metadata describes values *as they were read*.  The same CSV with another separator, null value or schema is other data,
-so every index records its ``ReadProfile`` and serves only scans with the same one.  Everything counts as value-changing
-unless it is known not to be.
+so every index records its ``ReadProfile`` and serves only scans with the same one.  Every option counts as
+value-changing unless it is known not to be; of the settings of Spark, Hadoop and the JVM the engine says which count
+(``environment``).
 """
 
 from __future__ import annotations
@@ -13,13 +14,21 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from skipstone.environment import JVM_ZONE, Environment
 from skipstone.expressions.names import parse_column
 from skipstone.indexing.records import ColumnRecord, ReadProfile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["Relation", "ancestors", "changing_partitions", "column_difference", "profile_difference"]
+__all__ = [
+    "Relation",
+    "ancestors",
+    "changing_partitions",
+    "column_difference",
+    "profile_difference",
+    "without_zone_of_old",
+]
 
 # Options that choose files or only guide schema inference, whose outcome (the column's type) is compared by itself.
 _HARMLESS_OPTIONS = frozenset(
@@ -42,30 +51,9 @@ _HARMLESS_OPTIONS = frozenset(
 )
 # Formats whose columns are found by name alone, so that the rest of the schema does not matter to one column.
 _BY_NAME = frozenset({"parquet", "json", "avro", "text"})
-# Formats that store typed values: no setting of Spark's but their own changes them.  The others parse text.
-_TYPED = frozenset({"parquet", "orc", "avro"})
-# ORC converts instants with a time zone, the other typed formats store them as such.
-_ZONE_FREE = frozenset({"parquet", "avro"})
-# With it Spark reads the INT96 timestamps of other writers as wall-clock times of the session's zone.
-_INT96_CONVERSION = "spark.sql.parquet.int96TimestampConversion"
-# Settings that choose files or decide schemas, or that concern only the values in partitions' names.
-_HARMLESS_SETTINGS = frozenset(
-    {
-        "spark.sql.files.ignoreCorruptFiles",
-        "spark.sql.files.ignoreMissingFiles",
-        "spark.sql.files.ignoredPathSegmentRegex",
-        "spark.sql.parquet.mergeSchema",
-        "spark.sql.orc.mergeSchema",
-        "spark.sql.timestampType",
-    }
-)
-_PARTITION_SETTINGS = frozenset(
-    {
-        "sessionTimeZone",
-        "spark.sql.sources.partitionColumnTypeInference.enabled",
-        "spark.sql.sources.validatePartitionColumns",
-    }
-)
+_BY_POSITION = {"positionalfieldmatching": "true"}  # Avro's, which then are not
+# Options that name a file elsewhere, by whose contents values are made.
+_OUTSIDE_FILES = frozenset({"avroschemaurl", "rowvalidationxsdpath"})
 # Where the values of partition columns come from.  A path gives an object the same values for ever; a catalog may give
 # the same unchanged object other values tomorrow, so metadata of those is recorded as such and never used.
 PARTITION_VALUES = "partition values"
@@ -77,21 +65,24 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 _HIDDEN = "hidden:"
-_FORMATS = ("parquet", "orc", "json", "csv", "avro", "xml", "text")
+# Formats whose readers look at the JVM's zone only for timestamps before 1900 in files of old writers.
+_ZONE_OF_OLD = frozenset({"parquet", "avro"})
 
 
 @dataclass(frozen=True)
 class Relation:
-    """One file scan, as the bridge describes it.
+    """One file scan, as the engine describes it.
 
-    ``settings`` holds Spark's own settings that change values for some format, by name; ``skipstone`` the
-    ``spark.skipstone.*`` ones without that prefix.
+    ``environments`` has the reading environment of the session that the files belong to, and that of the session which
+    runs the query where it is another one; readers look at both.  ``skipstone`` holds the ``spark.skipstone.*``
+    settings without that prefix.
     """
 
     roots: tuple[str, ...]
     format: str
     options: Mapping[str, str] = field(repr=False)  # credentials may be among these
-    settings: Mapping[str, str]
+    environments: tuple[Environment, ...] = field(repr=False)
+    case_sensitive: bool
     skipstone: Mapping[str, str] = field(repr=False)
     schema_digest: str
     table: str | None = None
@@ -105,7 +96,10 @@ class Relation:
             roots=tuple(described["roots"]),
             format=described["format"],
             options=described["options"],
-            settings={k: v for k, v in described["conf"].items() if not k.startswith("spark.skipstone.")},
+            environments=tuple(
+                Environment(described[name]) for name in ("environment", "running") if name in described
+            ),
+            case_sensitive=described["conf"].get("caseSensitive") == "true",
             skipstone={
                 k.removeprefix("spark.skipstone."): v
                 for k, v in described["conf"].items()
@@ -117,41 +111,44 @@ class Relation:
             reads_as={c["n"]: c["d"] for c in described.get("columns", ()) if c.get("d")},
         )
 
-    def profile(self, columns: Iterable[ColumnRecord]) -> ReadProfile:
-        """Give what must be equal for metadata of these columns to describe what this scan reads."""
-        partitioned = any(column.partition for column in columns)
-        settings = {k: v for k, v in self.settings.items() if self._changes_values(k, partitioned=partitioned)}
-        if partitioned:
+    def profiles(self, columns: Iterable[ColumnRecord], groups: Iterable[str]) -> tuple[ReadProfile, ...]:
+        """Return what must be equal for metadata of these columns to describe what this scan reads.
+
+        One for each session whose settings the readers look at; all must be equal.
+        """
+        here = self.environments or (Environment(),)
+        return tuple(self._profile(environment, tuple(columns), tuple(groups)) for environment in here)
+
+    def _profile(
+        self, environment: Environment, columns: tuple[ColumnRecord, ...], groups: tuple[str, ...]
+    ) -> ReadProfile:
+        """Return the profile by one session's settings."""
+        settings = {k: _without_secret(k, v) for k, v in environment.settings(groups).items()}
+        if any(column.partition for column in columns):
             settings[PARTITION_VALUES] = BY_PATH if self.table is None else BY_CATALOG
         return ReadProfile(
             format=self.format,
             options={
-                k.lower(): _hidden(k.lower(), v) if _SECRET.search(k) else v
+                k.lower(): _without_secret(k.lower(), v)
                 for k, v in self.options.items()
                 if k.lower() not in _HARMLESS_OPTIONS and not _is_credential(k)
             },
             settings=settings,
-            schema="" if self.format in _BY_NAME else self.schema_digest,
+            schema="" if self._finds_by_name() else self.schema_digest,
         )
+
+    def _finds_by_name(self) -> bool:
+        """Whether a column is found by its name, so that the rest of the schema does not matter to it."""
+        moved = (k for k, v in self.options.items() if _BY_POSITION.get(k.lower()) == v.strip().lower())
+        return self.format in _BY_NAME and not any(moved)
+
+    def outside_file(self) -> str | None:
+        """Return the option that names a file elsewhere by whose contents values are made, or ``None``."""
+        return next((k for k in self.options if k.lower() in _OUTSIDE_FILES), None)
 
     def column(self, record: ColumnRecord) -> ColumnRecord:
         """Complete a column with what the declared schema says of its values."""
         return replace(record, reads_as=self.reads_as.get(parse_column(record.name)[0], ""))
-
-    def _changes_values(self, setting: str, *, partitioned: bool) -> bool:
-        """Say whether a setting of Spark's can change what this format's reader gives."""
-        if setting in _HARMLESS_SETTINGS:
-            return False
-        if partitioned and setting in _PARTITION_SETTINGS:
-            return True
-        named = [part for part in setting.split(".") if part in _FORMATS]
-        if named:
-            return self.format in named
-        if setting == "caseSensitive":
-            return True
-        if setting == "sessionTimeZone":
-            return self.format not in _ZONE_FREE or self.settings.get(_INT96_CONVERSION) == "true"
-        return self.format not in _TYPED and setting not in _PARTITION_SETTINGS
 
     def candidate_roots(self) -> Iterator[str]:
         """Give the folders that may be the root of an indexed dataset which this scan reads, nearest first."""
@@ -198,8 +195,15 @@ def profile_difference(indexed: ReadProfile, here: ReadProfile) -> str | None:
             if then.get(name) != now.get(name):
                 return f"{what} {name} is {_said(now.get(name))} here, was {_said(then.get(name))} when indexed"
     if indexed.schema != here.schema:
-        return f"read with another schema than when indexed, and {here.format} finds columns by position"
+        return f"read with another schema than when indexed, and columns are found by position in {here.format}"
     return None
+
+
+def without_zone_of_old(profile: ReadProfile) -> ReadProfile:
+    """Return a profile without the JVM's zone, if readers look at that only for timestamps before 1900."""
+    if profile.format not in _ZONE_OF_OLD:
+        return profile
+    return replace(profile, settings={name: value for name, value in profile.settings.items() if name != JVM_ZONE})
 
 
 def changing_partitions(indexed: ReadProfile) -> str | None:
@@ -212,6 +216,11 @@ def changing_partitions(indexed: ReadProfile) -> str | None:
 def _is_credential(option: str) -> bool:
     """Say whether an option only lets a file system's client in: that changes no value, and each user has another."""
     return option.lower().startswith("fs.") and _SECRET.search(option) is not None
+
+
+def _without_secret(name: str, value: str) -> str:
+    """Return an option's or setting's value; of a secret one what tells it from others, and not the secret."""
+    return _hidden(name, value) if _SECRET.search(name) else value
 
 
 def _said(value: str | None) -> str:

@@ -359,7 +359,9 @@ def needed_files(lake: Lake) -> set[str]:
     if snapshot is None:
         return set()
     manifest = store._manifest(snapshot)
-    versions = [f"_manifests/_{manifest.version - back:020d}.json" for back in range(10)]
+    versions = [
+        f"{kind}/_{manifest.version - back:020d}.json" for kind in ("_manifests", "_definitions") for back in range(10)
+    ]
     return {f"_parts/{part.file}" for part in (*manifest.parts, *manifest.retired)} | set(versions)
 
 

@@ -13,12 +13,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from skipstone.indexes.feature import FeatureIndex
 from skipstone.indexes.minmax import MinMaxIndex
+from skipstone.indexes.value_list import ValueListIndex
 from skipstone.indexing.aggregates import aggregates_of, collect_with_aggregates
 from skipstone.indexing.arrow_job import collect_with_arrow
 from skipstone.indexing.footer_values import column_bounds
 from skipstone.indexing.footers import collect_from_footers, footer_roles
-from tests.indexing.helpers import bind, rows_of, source_and_objects
+from skipstone.indexing.preparation import Preparation
+from tests.indexing.helpers import bind, rows_of, scan_of, source_and_objects
 from tests.support import conf
 
 TYPES = {
@@ -225,3 +228,34 @@ def test_bytes_of_writers_that_ordered_them_wrongly_are_read(created_by):
 )
 def test_another_type_in_the_file_proves_nothing(physical, logical, type_):
     assert column_bounds({**int_facts(), "physical": physical, "logical": logical}, type_, FOOTER) is None
+
+
+@pytest.mark.parametrize("most", ["128m", "64"])
+def test_a_silent_job_reads_as_any_other(spark, tmp_path, most):
+    """Executors see the session's settings, also before the shuffle that merges objects which were read in parts."""
+    folder = tmp_path / "d"
+    folder.mkdir()
+    for number in range(3):
+        lines = [f"{number}{n},2024-0{number + 1}-11 0{n}:30:00,{n}" for n in range(9)]
+        (folder / f"{number}.csv").write_text("\n".join(lines) + "\n")
+    feature = "hour(t) = 3 AND date_format(t, 'a h') = 'AM 3' OR cast(s AS int) = 7"
+    settings_ = {
+        "spark.sql.session.timeZone": "Asia/Kathmandu",
+        "spark.sql.files.maxPartitionBytes": most,
+        "spark.sql.files.openCostInBytes": "1",
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.legacy.timeParserPolicy": "LEGACY",
+    }
+    with conf(spark, settings_):
+        df = spark.read.schema("i int, t timestamp, s string").csv(str(folder))
+        source, listed = source_and_objects(spark, df)
+
+        def collected(key):
+            kinds = [MinMaxIndex("t", key=key), ValueListIndex("s", key=key), FeatureIndex({"f": feature}, key=key)]
+            prepared = [index.prepare(Preparation(spark, scan_of(df))) for index in kinds]
+            return rows_of(collect_with_arrow(source, listed, bind(df, *prepared)))
+
+        told, silent = collected(None), collected("k")
+    assert silent == told
+    assert len(told) == 3
+    assert told[0]["row_count"] == 9

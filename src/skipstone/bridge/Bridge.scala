@@ -37,6 +37,9 @@ object Bridge {
 
   def scan(df: classic.Dataset[_]): FileScan = FileScan.of(df)
 
+  /** A scan whose settings nobody changes; see [[FileScan.pinned]]. */
+  def pinned(scan: FileScan, settings: java.util.Map[String, String]): FileScan = scan.pinned(settings)
+
   /** The user's function of a name, as JSON (n, k, id, d; see [[FunctionIds]]), or null when there is none. */
   def function(session: classic.SparkSession, name: String): String =
     FunctionIds.registered(session, name).map(f => functions(Seq(f.copy(name = name)))).orNull
@@ -83,6 +86,9 @@ object Bridge {
   /** Metadata files as the Parquet files that they are; Spark's own reader takes names with an underscore for hidden. */
   def parts(session: classic.SparkSession, paths: java.util.List[String]): classic.Dataset[Row] =
     FileScan.parts(session, paths.asScala.toSeq.map(new Path(_)))
+
+  /** Collect a DataFrame of one binary column without telling its plan; see [[SilentJob]]. */
+  def collectSilently(df: classic.Dataset[_], localFile: String): Int = SilentJob.collect(df, localFile)
 
   def maxSplitBytes(scan: FileScan, pathsFile: String): Long = scan.maxSplitBytes(pathsFile)
 

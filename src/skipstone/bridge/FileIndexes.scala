@@ -44,8 +44,9 @@ private[skipstone] object ListedFileIndex {
  * The objects that a query needs, of those that `base` lists.
  *
  * Compares by value, since Spark reuses exchanges and merges subplans of equal relations: equal are
- * two with equal bases that list the same objects and keep the same of them (`digest`). After a refresh what is kept is no longer known to be
- * right, so from then on it is `base`.
+ * two with equal bases that list the same objects and keep the same of them (`digest`). After a refresh what is kept is
+ * no longer known to be right, so from then on it is `base`; and so it is while files would be read otherwise than when
+ * the query was planned.
  */
 private[skipstone] class SkipstoneFileIndex(
     val base: FileIndex,
@@ -53,8 +54,10 @@ private[skipstone] class SkipstoneFileIndex(
     digest: String,
     keptBytes: Long,
     kept: Int,
-    total: Int) extends ListedFileIndex {
+    total: Int,
+    val still: Still) extends ListedFileIndex {
   @volatile private var refreshed = false
+
 
   override def rootPaths: Seq[Path] = base.rootPaths
   override def partitionSchema: StructType = base.partitionSchema
@@ -63,7 +66,8 @@ private[skipstone] class SkipstoneFileIndex(
   override def inputFiles: Array[String] = if (refreshed) base.inputFiles else super.inputFiles
 
   override def listFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[PartitionDirectory] =
-    if (refreshed) base.listFiles(partitionFilters, dataFilters) else super.listFiles(partitionFilters, dataFilters)
+    if (refreshed || !still.holds) base.listFiles(partitionFilters, dataFilters)
+    else super.listFiles(partitionFilters, dataFilters)
 
   override def refresh(): Unit = {
     refreshed = true

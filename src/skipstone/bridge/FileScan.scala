@@ -10,6 +10,7 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 
 import org.apache.spark.sql.{classic, Row}
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAlias
 import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical._
@@ -22,16 +23,32 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 
 /** A plain scan of files, as the indexing side uses it: describe it, list it, read some of its objects. */
-class FileScan private[skipstone] (val session: classic.SparkSession, rel: LogicalRelation) {
-  private val described = new RelationJson(rel, session.sessionState.conf)
+class FileScan private[skipstone] (
+    val session: classic.SparkSession, rel: LogicalRelation, val isPinned: Boolean = false) {
+  private val described = new RelationJson(rel, session)
   private[skipstone] val fs: HadoopFsRelation = described.fs
   @volatile private var objects = Map.empty[String, (FileStatusWithMetadata, InternalRow)]
 
-  def describe(): String = Json.text(described.write(_, None, full = true))
+  /** What is read and how, at this moment. */
+  def describe(): String = Json.text(described.write(_, described.environments(), None, full = true))
+
+  /**
+   * The same scan by a clone of its session, which nobody else has: its settings stay as the session's are now, but for
+   * the given ones. What the executors' JVMs are like is known afterwards.
+   */
+  def pinned(settings: java.util.Map[String, String]): FileScan = {
+    Executors.ask(session.sparkContext)
+    val clone = session.cloneSession()
+    settings.asScala.foreach { case (name, value) => clone.conf.set(name, value) }
+    new FileScan(clone, rel.copy(relation = fs.copy()(clone)), isPinned = true)
+  }
 
   /** SQL expressions over the scan's columns, resolved. */
   private[skipstone] def analyzed(sql: Seq[String]): Seq[Expression] =
-    classic.Dataset.ofRows(session, rel).selectExpr(sql: _*).queryExecution.analyzed match {
+    SilentJob.planned(session, parse => Project(sql.map(parse(_)).map {
+      case named: NamedExpression => named
+      case other => UnresolvedAlias(other)
+    }, rel)).analyzed match {
       case Project(expressions, _) => expressions
       case other => other.expressions
     }
@@ -45,7 +62,7 @@ class FileScan private[skipstone] (val session: classic.SparkSession, rel: Logic
     val conf = session.sessionState.conf.clone()
     conf.setConf(SQLConf.CONSTRAINT_PROPAGATION_ENABLED, false)
     SQLConf.withExistingConf(conf) {
-      val query = classic.Dataset.ofRows(session, rel).where(predicate).queryExecution
+      val query = SilentJob.planned(session, parse => Filter(parse(predicate), rel))
       if (query.analyzed.expressions.exists(_.containsPattern(CURRENT_LIKE))) throw new IllegalArgumentException(
         "it asks for the current time or user, which is another one in every query")
       Capture.of(query.optimizedPlan).map(c => Json.text(new ExpressionJson(described.columns, _).write(c))).orNull

@@ -1,15 +1,20 @@
 package org.apache.spark.sql.skipstone
 
+import java.io.FileNotFoundException
 import java.lang.ref.{SoftReference, WeakReference}
 import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
+import java.util.BitSet
+import java.util.concurrent.ConcurrentHashMap
 
 import scala.collection.mutable.ArrayBuffer
+import scala.jdk.CollectionConverters._
 import scala.util.Try
 
-import org.apache.hadoop.fs.{EtagSource, FileStatus}
+import org.apache.hadoop.fs.{EtagSource, FileStatus, Path}
 
+import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.datasources._
 
 /** The objects of one listing of a file index, flat, with what was found out about them. */
@@ -43,15 +48,25 @@ private[skipstone] class Listing(val directories: Array[PartitionDirectory]) {
     ExpressionJson.md5(buffer.array())
   }
 
+  /** The files of metadata in it: a listing that shows hidden folders has them, and they are no data. */
+  lazy val metadata: BitSet = {
+    val out = new BitSet
+    files.indices.foreach(i => if (files(i).getPath.toString.contains(Listing.MetadataFolder)) out.set(i))
+    out
+  }
+
   private val matches = new Lru[String, Array[Int]](8)
 
   /** For each object its row in the snapshot, or why there is none (see [[Snapshot]]). */
   def rowsIn(snapshot: Snapshot): Array[Int] = matches.getOrElseUpdate(snapshot.id) {
-    Array.tabulate(files.length)(i => snapshot.row(hashes(2 * i), hashes(2 * i + 1), files(i).fileStatus))
+    Array.tabulate(files.length)(i =>
+      if (metadata.get(i)) Snapshot.Unknown else snapshot.row(hashes(2 * i), hashes(2 * i + 1), files(i).fileStatus))
   }
 }
 
 private[skipstone] object Listing {
+  private val MetadataFolder = "/_skipstone/"
+
   // Spark keeps what it listed in `leafFiles` and replaces it on refresh: its identity is the listing's version.
   // Protected in Scala, public in bytecode.
   private val leafFiles = Try(classOf[PartitioningAwareFileIndex].getMethod("leafFiles")).toOption
@@ -80,6 +95,29 @@ private[skipstone] object Listing {
       }
       listing
     }
+  }
+
+  /**
+   * The objects not kept that are not any more as they were listed: Spark keeps listings, of a catalog table until it is
+   * refreshed, and reads files as they are. Lists their folders, not each of them.
+   */
+  def changed(listing: Listing, selected: Array[Boolean], keep: BitSet, fs: HadoopFsRelation): BitSet = {
+    val hadoop = fs.sparkSession.asInstanceOf[classic.SparkSession].sessionState.newHadoopConfWithOptions(fs.options)
+    val skipped = selected.indices.filter(selected(_)).flatMap(d => listing.starts(d) until listing.starts(d + 1)).filterNot(keep.get)
+    val folders = skipped.groupBy(i => listing.files(i).getPath.getParent)
+    val found = new ConcurrentHashMap[Path, FileStatus]()
+    folders.keys.toArray.toSeq.asJava.parallelStream().forEach { folder =>
+      try folder.getFileSystem(hadoop).listStatus(folder).foreach(s => found.put(s.getPath, s))
+      catch { case _: FileNotFoundException => () } // what was in it is not found, and so not as it was
+    }
+    val out = new BitSet(listing.files.length)
+    skipped.foreach { i =>
+      val (before, now) = (listing.files(i).fileStatus, found.get(listing.files(i).getPath))
+      val same = now != null && now.getLen == before.getLen && now.getModificationTime == before.getModificationTime &&
+        (etag(now).isEmpty || etag(before).isEmpty || etag(now) == etag(before))
+      if (!same) out.set(i)
+    }
+    out
   }
 
   def etag(status: FileStatus): String = status match {

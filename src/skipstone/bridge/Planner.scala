@@ -40,6 +40,8 @@ private[skipstone] case class Kept(id: String, rows: Int, bits: Array[Byte]) {
 
 private[skipstone] case class Decision(header: JsonNode, kept: Seq[Kept]) {
   def refusal: Option[String] = Option(header.get("refuse")).filterNot(_.isNull).map(_.asText)
+  /** The groups of the [[Environment]] that the decision rests on. */
+  def environment: Set[String] = Option(header.get("environment")).map(_.elements().asScala.map(_.asText).toSet).getOrElse(Set.empty)
   def indexed: Boolean = Option(header.get("indexed")).map(_.asBoolean).getOrElse(kept.nonEmpty)
 }
 

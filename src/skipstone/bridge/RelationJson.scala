@@ -6,13 +6,19 @@ import com.fasterxml.jackson.core.JsonGenerator
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
-import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.sources.DataSourceRegister
 import org.apache.spark.sql.types._
 
-/** What is read and how, as JSON: the same for indexing and for querying, so that they can be compared. */
-private[skipstone] class RelationJson(rel: LogicalRelation, conf: SQLConf) {
+/**
+ * What is read and how, as JSON: the same for indexing and for querying, so that they can be compared.
+ *
+ * Readers look at the settings of the relation's own session, which for a global view is the one that made the view, and
+ * in their tasks at those of the session that runs the query.
+ */
+private[skipstone] class RelationJson(rel: LogicalRelation, running: classic.SparkSession) {
+  private val conf = running.sessionState.conf
   val fs: HadoopFsRelation = rel.relation.asInstanceOf[HadoopFsRelation]
   val roots: Seq[Path] = fs.location.rootPaths
   val format: String = fs.fileFormat match {
@@ -27,7 +33,13 @@ private[skipstone] class RelationJson(rel: LogicalRelation, conf: SQLConf) {
     if (fs.schema.fieldNames.contains(a.name)) Some(a.exprId -> Column(a.name, a.dataType, partition)) else None
   }.toMap
 
-  def write(g: JsonGenerator, mentioned: Option[Expression], full: Boolean): Unit = {
+  /** Of the session that the files are read by, and of the one that runs the query, where that is another. */
+  def environments(): Seq[Environment] = sessions.map(Environment.of(_, format, fs.options)).distinct
+
+  private def sessions: Seq[classic.SparkSession] =
+    Seq(fs.sparkSession.asInstanceOf[classic.SparkSession], running).distinct
+
+  def write(g: JsonGenerator, environments: Seq[Environment], mentioned: Option[Expression], full: Boolean): Unit = {
     g.writeStartObject()
     // A pruned catalog table has a root a partition; their parents tell the dataset as well.
     val named = if (full || roots.size <= 50) roots else roots.map(p => Option(p.getParent).getOrElse(p)).distinct
@@ -52,7 +64,8 @@ private[skipstone] class RelationJson(rel: LogicalRelation, conf: SQLConf) {
     g.writeStringField("table", table.orNull)
     g.writeStringField("table_location", rel.catalogTable.flatMap(_.storage.locationUri).map(new Path(_).toString).orNull)
     g.writeBooleanField("bucketed", fs.bucketSpec.isDefined)
-    Json.map(g, "conf", RelationJson.settings(conf, mentioned.map(functions).getOrElse(Set.empty)))
+    environments.zip(Seq("environment", "running")).foreach { case (e, name) => e.write(g, name) }
+    Json.map(g, "conf", settings(mentioned.map(functions).getOrElse(Set.empty)))
     g.writeEndObject()
   }
 
@@ -95,41 +108,16 @@ private[skipstone] class RelationJson(rel: LogicalRelation, conf: SQLConf) {
     }
     found.result()
   }
+
+  // A session may have stated versions of many functions: only those that a condition calls travel with it.
+  private def settings(functions: Set[String]): Seq[(String, String)] =
+    ("caseSensitive" -> conf.caseSensitiveAnalysis.toString) +: ("sessionTimeZone" -> conf.sessionLocalTimeZone) +:
+      conf.getAllConfs.filter { case (name, _) => name == RelationJson.HiddenNames || name.startsWith("spark.skipstone.") &&
+          (!name.startsWith(RelationJson.Stated) || functions(name.stripPrefix(RelationJson.Stated)))
+      }.toSeq.sorted
 }
 
 private[skipstone] object RelationJson {
-  // What changes the values that a reader returns, or which rows. A setting that this Spark does not know is left out.
-  private val ValueSettings = Seq(
-    "spark.sql.parquet.datetimeRebaseModeInRead", "spark.sql.parquet.int96RebaseModeInRead",
-    "spark.sql.parquet.int96AsTimestamp", "spark.sql.parquet.int96TimestampConversion",
-    "spark.sql.parquet.int64AsTimestampMillis", "spark.sql.parquet.binaryAsString",
-    "spark.sql.parquet.inferTimestampNTZ.enabled", "spark.sql.parquet.fieldId.read.enabled",
-    "spark.sql.parquet.fieldId.read.ignoreMissing", "spark.sql.parquet.mergeSchema",
-    "spark.sql.parquet.ignoreVariantAnnotation", "spark.sql.legacy.parquet.nanosAsLong",
-    "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing", "spark.sql.parquet.enableVectorizedReader",
-    "spark.sql.avro.datetimeRebaseModeInRead", "spark.sql.legacy.avro.allowIncompatibleSchema",
-    "spark.sql.orc.impl", "spark.sql.orc.mergeSchema", "spark.sql.orc.positionalAccess", "orc.force.positional.evolution",
-    "spark.sql.legacy.timeParserPolicy", "spark.sql.timestampType", "spark.sql.columnNameOfCorruptRecord",
-    "spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles",
-    "spark.sql.files.ignoredPathSegmentRegex", "spark.sql.csv.parser.columnPruning.enabled",
-    "spark.sql.legacy.csv.enableDateTimeParsingFallback", "spark.sql.legacy.json.enableDateTimeParsingFallback",
-    "spark.sql.legacy.json.allowEmptyString.enabled", "spark.sql.json.enablePartialResults",
-    "spark.sql.json.enableExactStringParsing", "spark.sql.legacy.javaCharsets", "spark.sql.legacy.codingErrorAction",
-    "spark.sql.legacy.useLegacyXMLParser", "spark.sql.sources.binaryFile.maxLength",
-    "spark.sql.readSideCharPadding", "spark.sql.charAsVarchar", "spark.sql.legacy.charVarcharAsString",
-    "spark.sql.preserveCharVarcharTypeInfo", "spark.sql.legacy.noCharPaddingInPredicate",
-    "spark.sql.sources.partitionColumnTypeInference.enabled", "spark.sql.sources.validatePartitionColumns")
-
-  // A session may have stated versions of many functions: only those that a condition calls travel with it.
   private val Stated = "spark.skipstone.function."
-
-  def settings(conf: SQLConf, functions: Set[String]): Seq[(String, String)] =
-    Seq(
-      "caseSensitive" -> conf.caseSensitiveAnalysis.toString,
-      "sessionTimeZone" -> conf.sessionLocalTimeZone,
-      "ansi" -> conf.ansiEnabled.toString) ++
-      conf.getAllConfs.filter { case (name, _) =>
-        name.startsWith("spark.skipstone.") && (!name.startsWith(Stated) || functions(name.stripPrefix(Stated)))
-      }.toSeq.sorted ++
-      ValueSettings.flatMap(name => scala.util.Try(conf.getConfString(name)).toOption.filter(_ != null).map(name -> _))
+  private val HiddenNames = "spark.sql.files.ignoredPathSegmentRegex"
 }

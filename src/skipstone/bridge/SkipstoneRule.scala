@@ -20,8 +20,10 @@ import org.apache.spark.sql.execution.datasources._
 
 /** The entry of `spark.sql.extensions`. */
 class SkipstoneExtensions extends (SparkSessionExtensions => Unit) {
-  override def apply(extensions: SparkSessionExtensions): Unit =
+  override def apply(extensions: SparkSessionExtensions): Unit = {
     extensions.injectPreCBORule(session => new SkipstoneRule(session))
+    extensions.injectColumnar(_ => new GuardScans)
+  }
 }
 
 /**
@@ -37,8 +39,7 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
     if (Capture.active) return Capture.from(plan)
     val planner = Bridge.planner
-    val enabled = conf.getConfString("spark.skipstone.enabled", "true").trim.equalsIgnoreCase("true")
-    if (planner == null || !enabled) {
+    if (planner == null || !isTrue("spark.skipstone.enabled", "true")) {
       if (PlannedScans.watched) watch(Try(PruneFileSourcePartitions(plan)).getOrElse(plan))
       plan
     } else guarded(plan) {
@@ -72,7 +73,7 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
 
   private def decide(condition: Option[Expression], rel: LogicalRelation, planner: Planner): LogicalRelation = {
     val start = System.nanoTime()
-    val described = new RelationJson(rel, conf)
+    val described = new RelationJson(rel, session.asInstanceOf[classic.SparkSession])
     val uuid = session.asInstanceOf[classic.SparkSession].sessionUUID
     val entry = new Entry(uuid, described.roots.take(5).map(_.toString), described.format, described.table)
     entry.location = new WeakReference(described.fs.location)
@@ -81,11 +82,12 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
       entry.filters = condition.toSeq.flatMap(ExpressionJson.conjuncts).map(_.semanticHash()).toSet
       entry.condition = condition.flatMap(c => guarded(Option.empty[String])(Some(c.sql.take(2000)))(_ => ()))
       val timeout = Try(conf.getConfString("spark.skipstone.plannerTimeoutMs", "30000").toLong).getOrElse(30000L)
+      val environments = described.environments()
       val decision = guarded(Option.empty[Decision]) {
         val request = Json.text { g =>
           g.writeStartObject()
           g.writeFieldName("relation")
-          described.write(g, condition, full = false)
+          described.write(g, environments, condition, full = false)
           g.writeFieldName("condition")
           condition match {
             case Some(c) => new ExpressionJson(described.columns, g).write(c)
@@ -98,11 +100,11 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
         try Some(PlannerCalls.plan(planner, request, timeout)) finally entry.plannerNs = System.nanoTime() - called
       } { error => fail(entry, error) }
       entry.header = decision.map(_.header)
-      val force = conf.getConfString("spark.skipstone.force", "false").trim.equalsIgnoreCase("true")
-      if (force) decision.flatMap(_.refusal).foreach(reason => throw new SkipstoneForceException(reason))
+      if (isTrue("spark.skipstone.force", "false")) decision.flatMap(_.refusal).foreach(reason => throw new SkipstoneForceException(reason))
       // Listing a catalog table's partitions is not free: not for statistics alone.
       if (decision.exists(_.indexed) || described.fs.location.isInstanceOf[PartitioningAwareFileIndex]) {
-        prune(condition, rel, described, decision, entry, planner, timeout)
+        val still = new Still(described, environments, decision.map(_.environment).getOrElse(Set.empty))
+        prune(condition, rel, still, decision, entry, planner, timeout)
       } else rel
     } { error => fail(entry, error) }
     catch {
@@ -118,14 +120,16 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     }
   }
 
-  private def prune(condition: Option[Expression], rel: LogicalRelation, described: RelationJson,
+  private def prune(condition: Option[Expression], rel: LogicalRelation, still: Still,
       decision: Option[Decision], entry: Entry, planner: Planner, timeout: Long): LogicalRelation = {
-    val fs = described.fs
+    val fs = rel.relation.asInstanceOf[HadoopFsRelation]
     val listingStart = System.nanoTime()
     val (listing, selected) = selection(condition, rel, fs)
     entry.listingNs = System.nanoTime() - listingStart
     entry.listed = true
     count(entry, listing, selected)
+
+    if (decision.exists(_.indexed) && !listing.metadata.isEmpty) sayMetadata(listing.metadata.cardinality, entry)
 
     val matchStart = System.nanoTime()
     val answers = decision.map(_.kept).getOrElse(Nil).toArray
@@ -137,14 +141,29 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
       choose(listing, listing.starts(d), listing.starts(d + 1), answers, rows, keep, entry)
     }
     if (decision.isEmpty) entry.unindexed = 0 // nobody was asked
+    if (entry.skipped > 0 && isTrue("spark.skipstone.verifyListing", "false")) {
+      val changed = Listing.changed(listing, selected, keep, fs)
+      keep.or(changed)
+      still.verify(() => Listing.changed(listing, selected, keep, fs).isEmpty)
+      entry.skipped -= changed.cardinality
+      entry.stale += changed.cardinality
+      entry.bytesSkipped -= changed.stream().mapToLong(listing.lengths(_)).sum
+    }
     entry.kept = entry.total - entry.skipped
     entry.matchNs = System.nanoTime() - matchStart
     if (entry.skipped == 0) rel else {
-      val wrapped = replace(rel, fs, listing, keep, entry)
+      val wrapped = replace(rel, fs, listing, keep, entry, still)
       entry.location = new WeakReference(wrapped.relation.asInstanceOf[HadoopFsRelation].location)
       entry.wrapped = true
       wrapped
     }
+  }
+
+  private def sayMetadata(files: Int, entry: Entry): Unit = {
+    val said = s"$files files of metadata (_skipstone) are read as data: let ignoredPathSegmentRegex hide names that " +
+      "begin with _ (its default does), or keep metadata elsewhere with spark.skipstone.location"
+    entry.notes = entry.notes :+ said
+    warnOnce(s"Skipstone: in ${entry.roots.headOption.getOrElse("a scan")} $said")
   }
 
   // Runs for every object of every query: arrays and local variables only.
@@ -209,7 +228,7 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
   }
 
   private def replace(
-      rel: LogicalRelation, fs: HadoopFsRelation, listing: Listing, keep: BitSet, entry: Entry): LogicalRelation = {
+      rel: LogicalRelation, fs: HadoopFsRelation, listing: Listing, keep: BitSet, entry: Entry, still: Still): LogicalRelation = {
     val directories = listing.directories.indices.flatMap { d =>
       val files = Array.newBuilder[FileStatusWithMetadata]
       var i = keep.nextSetBit(listing.starts(d))
@@ -223,7 +242,7 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     }
     val digest = ExpressionJson.hex(ExpressionJson.md5(listing.digest ++ keep.toByteArray))
     val keptBytes = entry.bytesTotal - entry.bytesSkipped
-    val location = new SkipstoneFileIndex(fs.location, directories, digest, keptBytes, entry.kept, entry.total)
+    val location = new SkipstoneFileIndex(fs.location, directories, digest, keptBytes, entry.kept, entry.total, still)
     // The table's statistics win over the index's size once they exist.
     val table = rel.catalogTable.map(t => t.stats.fold(t) { s =>
       val share = BigDecimal(keptBytes) / BigDecimal(math.max(listing.bytes, 1L))
@@ -235,6 +254,9 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     wrapped
   }
 
+  private def isTrue(setting: String, default: String): Boolean =
+    conf.getConfString(setting, default).trim.equalsIgnoreCase("true")
+
   private def fail(entry: Entry, error: String): Unit = {
     entry.error = Some(error)
     warnOnce(s"Skipstone: nothing skipped in ${entry.roots.headOption.getOrElse("a scan")}: $error")
@@ -242,6 +264,27 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
 
   private def warnOnce(message: String): Unit =
     if (warned.size < 1000 && warned.add(message)) logWarning(message)
+}
+
+/**
+ * Whether files would still be read as they were when a query was planned. A plan may run much later, and then it is the
+ * settings of then that readers look at.
+ */
+private[skipstone] class Still(described: RelationJson, planned: Seq[Environment], groups: Set[String]) {
+  private val stamps = planned.map(_.stamp(groups))
+  @volatile private var unchanged: Option[() => Boolean] = None
+
+  def holds: Boolean = described.environments().map(_.stamp(groups)) == stamps && unchanged.forall(_())
+
+  /** From now on the objects that were not kept must also be as they were listed. */
+  def verify(check: () => Boolean): Unit = unchanged = Some(check)
+  def verifies: Boolean = unchanged.isDefined
+
+  /** Whether the decision rests on what Spark computes of the columns. */
+  def isEvaluated: Boolean = groups(Environment.Session)
+
+  /** The settings that a task may look up, where they are not at their defaults. */
+  lazy val lookedUp: Map[String, String] = planned.map(_.lookedUp(groups)).reduceOption(_ ++ _).getOrElse(Map.empty)
 }
 
 /** Takes the condition of a scan at the point where the rule runs, and plans nothing. */

@@ -4,6 +4,7 @@ import java.lang.ref.WeakReference
 import java.util.concurrent.atomic.AtomicLong
 
 import scala.collection.mutable.ArrayBuffer
+import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.core.JsonGenerator
 import com.fasterxml.jackson.databind.JsonNode
@@ -25,6 +26,8 @@ private[skipstone] class Entry(val session: String, val roots: Seq[String], val 
   var listingNs, plannerNs, objectsNs, matchNs, totalNs = 0L
   var header: Option[JsonNode] = None
   var condition, error: Option[String] = None
+  /** Sentences on what was not used, besides those of the planner. */
+  var notes = Seq.empty[String]
   /** What the planned scan lists its objects by: tells the scan in the plan that runs. */
   var location = new WeakReference[FileIndex](null)
   /** Hashes of its filters, which tell it from others of the same objects. */
@@ -71,7 +74,8 @@ private[skipstone] class Entry(val session: String, val roots: Seq[String], val 
     g.writeBooleanField("listed", listed)
     g.writeNumberField("bytes_total", bytesTotal)
     g.writeNumberField("bytes_skipped", bytesSkipped)
-    Seq("clause", "not_used", "used", "metadata_bytes_read", "indexed", "refuse", "skipped_by", "plan").foreach(passOn)
+    Json.strings(g, "not_used", header.toSeq.flatMap(_.path("not_used").elements().asScala.map(_.asText)) ++ notes)
+    Seq("clause", "used", "metadata_bytes_read", "indexed", "refuse", "skipped_by", "plan").foreach(passOn)
     seconds("planning_seconds", totalNs)
     g.writeObjectFieldStart("seconds")
     seconds("listing", listingNs)

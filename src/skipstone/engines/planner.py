@@ -12,11 +12,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from skipstone import registry
+from skipstone.environment import MACHINE, SESSION, TIMESTAMPS
 from skipstone.errors import SkipstoneError
 from skipstone.expressions.tree import And, Column, Expression, IsNotNull, Literal, Or
 from skipstone.indexing.records import ColumnRecord
 from skipstone.querying.generate_clause import generate_clause
-from skipstone.relation import changing_partitions, column_difference, profile_difference
+from skipstone.querying.timestamps import only_modern
+from skipstone.relation import changing_partitions, column_difference, profile_difference, without_zone_of_old
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -54,6 +56,8 @@ class Plan:
     decisions: tuple[Decision, ...] = ()
     used: tuple[str, ...] = ()
     not_used: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    """The groups of the reading environment that the decisions rest on: where they change, the plan does not hold."""
 
     @property
     def indexed(self) -> bool:
@@ -87,6 +91,7 @@ class _Notes:
 
     used: dict[str, None] = field(default_factory=dict)
     not_used: dict[str, None] = field(default_factory=dict)
+    environment: dict[str, None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -128,7 +133,7 @@ def plan_scan(
     decisions = tuple(_decide(snapshot, query, store, notes) for snapshot in snapshots)
     if not snapshots and not notes.not_used:
         notes.not_used[NO_METADATA] = None
-    return Plan(decisions, tuple(notes.used), tuple(notes.not_used))
+    return Plan(decisions, tuple(notes.used), tuple(notes.not_used), tuple(notes.environment))
 
 
 def columns_of(condition: Expression) -> list[ColumnRecord]:
@@ -187,25 +192,48 @@ def _usable(record: IndexRecord, query: _Query, refusal: Callable[[], str | None
     """Make a recorded index again if it may be used and describes what this scan reads; otherwise say why not."""
     if not any(column.name in query.here for column in record.columns):
         return None
-    reason = (
-        refusal()
-        or column_difference(record.columns, query.here)
-        or profile_difference(record.profile, query.relation.profile(record.columns))
-        or changing_partitions(record.profile)
-        or query.functions.difference(record.functions, query.condition)
-    )
+    reason = refusal() or column_difference(record.columns, query.here)
     if reason is None:
-        index_type = registry.find_index(record.type_name)
-        if index_type is None:
-            named = _shortened(record.type_name)
-            reason = f"its type {named!r} is not loaded; name its module in spark.skipstone.plugins"
-        else:
-            try:
-                return index_type.from_options(record.name, record.options)
-            except Exception as error:  # noqa: BLE001  a plug-in's own constructor: not used, said, the query goes on
-                reason = f"it cannot be made from its options: {type(error).__name__}: {error}"
+        made = _made(record)
+        reason = made if isinstance(made, str) else _difference(record, made, query, notes)
+        if reason is None and not isinstance(made, str):
+            return made
     notes.not_used[_shortened(f"{_shortened(record.name)}: {reason}", _MOST_SAID)] = None
     return None
+
+
+def _made(record: IndexRecord) -> Index | str:
+    """Make a recorded index again, or say why that cannot be done."""
+    index_type = registry.find_index(record.type_name)
+    if index_type is None:
+        named = _shortened(record.type_name)
+        return f"its type {named!r} is not loaded; name its module in spark.skipstone.plugins"
+    try:
+        return index_type.from_options(record.name, record.options)
+    except Exception as error:  # noqa: BLE001  a plug-in's own constructor: not used, said, the query goes on
+        return f"it cannot be made from its options: {type(error).__name__}: {error}"
+
+
+def _difference(record: IndexRecord, index: Index, query: _Query, notes: _Notes) -> str | None:
+    """Say what is otherwise than when the index was made, or ``None``; note what of the environment was compared."""
+    try:
+        groups = index.environment_groups(record.columns)
+    except Exception as error:  # noqa: BLE001  a plug-in's own code: not used, said, the query goes on
+        return f"its inputs raised {type(error).__name__}: {error}"
+    profiles = query.relation.profiles(record.columns, groups)
+    reason = next(filter(None, (profile_difference(record.profile, here) for here in profiles)), None)
+    if reason is not None and TIMESTAMPS in groups and only_modern(query.condition, record.columns):
+        then = without_zone_of_old(record.profile)
+        reason = next(filter(None, (profile_difference(then, without_zone_of_old(here)) for here in profiles)), None)
+        groups = tuple(group for group in groups if group != TIMESTAMPS)
+    reason = (
+        reason or changing_partitions(record.profile) or query.functions.difference(record.functions, query.condition)
+    )
+    if reason is None:
+        # A task may look up when it runs what was looked up, and compared by the function's or condition's identity,
+        # when the query was planned.
+        notes.environment |= dict.fromkeys((*groups, SESSION) if MACHINE in groups else groups)
+    return reason
 
 
 def _filters_of(index: Index, notes: _Notes) -> tuple[Filter, ...]:
@@ -226,7 +254,7 @@ def _respelled(snapshot: Snapshot, query: _Query) -> _Query:
     of another case is another field.
     """
     relation = query.relation
-    if relation.format not in ("parquet", "orc") or relation.settings.get("caseSensitive") != "false":
+    if relation.format not in ("parquet", "orc") or relation.case_sensitive:
         return query
     spellings = {c.name.lower(): c.name for record in snapshot.indexes for c in record.columns}
     changes = {n: spellings[n.lower()] for n in query.here if n.lower() in spellings and spellings[n.lower()] != n}

@@ -146,6 +146,7 @@ def _response(key: int, plan: Plan, read_seconds: float) -> bytes:
             "metadata_read_seconds": read_seconds,
             "refuse": plan.refusal,
             "indexed": plan.indexed,
+            "environment": plan.environment,
             "plan": key,
         }
     ).encode()

@@ -205,6 +205,10 @@ class BloomFilterIndex(Index):
         check_part(self, types, self.of)
         super().check_types(types)
 
+    @property
+    def evaluated(self) -> tuple[str, ...]:
+        return ()  # hashes and parts of values are the same everywhere
+
     def inputs(self, types: tuple[str, ...]) -> tuple[str, ...]:
         return (hash_input(self.column, types[0], self.of),)
 

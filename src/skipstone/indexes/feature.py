@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skipstone.environment import MACHINE
 from skipstone.errors import IndexingError, SettingError
 from skipstone.expressions import deep_json
 from skipstone.expressions.from_spark import read_expression
@@ -129,6 +130,10 @@ class FeatureIndex(Index):
                 raise SettingError(msg)
             conditions.append(condition)
         return replace(self, conditions=tuple(conditions))
+
+    @property
+    def evaluated(self) -> tuple[str, ...]:
+        return (MACHINE,)  # the settings and the zone that an expression looks at are part of its condition
 
     def inputs(self, types: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG002  (part of the contract)
         return tuple(f"coalesce((\n{predicate}\n), false)" for _, predicate in self.pairs)

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from skipstone.environment import MACHINE
 from skipstone.errors import SettingError, UnsupportedTypeError
 from skipstone.expressions.tree import Call, Column
 from skipstone.indexes._leaf import read_leaf
@@ -100,6 +101,10 @@ class FormattedIndex(Index):
             )
             raise UnsupportedTypeError(msg)
         return replace(self, type=found)
+
+    @property
+    def evaluated(self) -> tuple[str, ...]:
+        return (MACHINE,)  # no input or result has a zone; settings that reach the function are part of its identity
 
     def inputs(self, types: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG002  (part of the contract)
         """Give the call; the function's name is quoted, since a manifest may have any text in its place."""

@@ -169,6 +169,10 @@ class GeoBoxIndex(Index):
     def supports(self, types: tuple[str, ...]) -> bool:
         return all((_GEOMETRIES if self.geometry else _NUMBERS).fullmatch(type_) for type_ in types)
 
+    @property
+    def evaluated(self) -> tuple[str, ...]:
+        return ()  # what Sedona writes of a geometry is the same everywhere
+
     def inputs(self, types: tuple[str, ...]) -> tuple[str, ...]:
         if types[0].startswith("udt:"):  # Sedona's own form has no reader here: let Sedona write what has
             return (f"ST_AsEWKB({quoted(self.geometry)})",)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skipstone.environment import MACHINE
 from skipstone.errors import SettingError, UnsupportedTypeError
 from skipstone.expressions import tree
 from skipstone.expressions.tree import Call, Column, Comparison, In, Literal
@@ -234,6 +235,10 @@ class MetricDistanceIndex(Index):
                 f"{self.name} cannot be built: {self.column} is {types[0]}, but the metric {self.metric} takes {wanted}"
             )
             raise UnsupportedTypeError(msg)
+
+    @property
+    def evaluated(self) -> tuple[str, ...]:
+        return (MACHINE,)  # settings that reach the function are part of its identity
 
     def inputs(self, types: tuple[str, ...]) -> tuple[str, ...]:
         metric = self.measure

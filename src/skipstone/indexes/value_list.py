@@ -188,6 +188,10 @@ class ValueListIndex(Index):
         check_part(self, types, self.of)
         super().check_types(types)
 
+    @property
+    def evaluated(self) -> tuple[str, ...]:
+        return ()  # hashes and parts of values are the same everywhere
+
     def inputs(self, types: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG002  (part of the contract)
         return (part_input(self.column, self.of),)
 

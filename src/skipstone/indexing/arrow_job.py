@@ -12,6 +12,7 @@ from skipstone.indexing.collect import EMITTED, CollectPlan, IndexPlan, ObjectSt
 from skipstone.indexing.finished import read_blocks
 from skipstone.indexing.physical import arrived_type, physical_expression
 from skipstone.indexing.shipping import dump_for_executors, ship
+from skipstone.indexing.silent import collect_silently, must_be_silent
 from skipstone.indexing.source import OBJECT_COLUMN
 
 if TYPE_CHECKING:
@@ -55,7 +56,9 @@ def collect_with_arrow(source: ObjectSource, objects: Sequence[DataObject], boun
         tasks = min(in_parts, context.defaultParallelism * _MERGING_TASKS_PER_CORE)
         emitted = emitted.repartition(tasks, "object").sortWithinPartitions("object").mapInArrow(merge, EMITTED)
     try:
-        blocks = [bytes(row.data) for row in emitted.select("data").collect()]
+        found = emitted.select("data")
+        silent = must_be_silent(bound)
+        blocks = collect_silently(found) if silent else [bytes(row.data) for row in found.collect()]
     finally:
         known.destroy()
     fields = [p.fields for p in plan.indexes]

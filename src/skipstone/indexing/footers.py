@@ -74,7 +74,7 @@ def collect_from_footers(
 ) -> pa.Table | None:
     """Collect the metadata of those objects whose footers suffice; a block table, or ``None`` when none can."""
     described = source.described
-    settings = described["conf"]
+    settings = described["environment"]["values"]
     if described["format"] != "parquet" or settings.get("spark.sql.parquet.fieldId.read.enabled") == "true":
         return None
     roles = [footer_roles(b) for b in bound]

@@ -13,15 +13,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from skipstone import registry
+from skipstone.environment import EVALUATED, groups_of
 from skipstone.errors import UnsupportedTypeError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
     from skipstone.indexing.metadata_type import MetadataType
     from skipstone.indexing.preparation import Preparation
+    from skipstone.indexing.records import ColumnRecord
     from skipstone.querying.filter import Filter
 
 __all__ = ["Index"]
@@ -121,6 +123,21 @@ class Index(ABC):
     def runs_sql(self) -> bool:
         """Whether ``inputs`` has SQL of the user's, which is never run because a manifest has it: see ``refresh``."""
         return False
+
+    @property
+    def evaluated(self) -> tuple[str, ...]:
+        """What Spark's evaluation of ``inputs`` depends on, where they are more than the columns themselves.
+
+        Of ``environment.EVALUATED``: ``"session"`` (its time zone and other settings), ``"machine"`` (zone and locale
+        of the JVM, the releases of Java and Spark).  The index is used only where these are as they were.  Both, unless
+        overridden; ``()`` for inputs that are the same everywhere, such as a hash of a column.
+        """
+        return EVALUATED
+
+    def environment_groups(self, columns: Sequence[ColumnRecord]) -> tuple[str, ...]:
+        """Return the groups of the reading environment that this index's metadata of some columns depends on."""
+        bare = all(expression in self.columns for expression in self.inputs(tuple(c.type for c in columns)))
+        return groups_of(columns, () if bare else self.evaluated)
 
     def prepare(self, scan: Preparation) -> Self:  # noqa: ARG002  (part of the contract)
         """Look at the dataset once, before the index is built; what is found goes into the options."""

@@ -17,6 +17,7 @@ from skipstone.indexing.columns import BoundIndex
 from skipstone.indexing.failures import ReadFailedError, explained_failures
 from skipstone.indexing.footers import collect_from_footers
 from skipstone.indexing.progress import shown_progress
+from skipstone.indexing.silent import must_be_silent
 from skipstone.indexing.source import ObjectSource
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def _collect_what_stays(
 
 def _collect_by_reading(source: ObjectSource, objects: Sequence[DataObject], bound: Sequence[BoundIndex]) -> pa.Table:
     """Collect by reading the columns."""
-    aggregates = aggregates_of(bound)
+    aggregates = None if must_be_silent(bound) else aggregates_of(bound)
     if aggregates is not None and prefers_aggregates(source.described["format"], bound):
         return collect_with_aggregates(source, objects, bound, aggregates)
     return collect_with_arrow(source, objects, bound)

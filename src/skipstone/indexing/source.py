@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 from skipstone.errors import DatasetError, IndexingError
 from skipstone.indexing.objects import DataObject
+from skipstone.indexing.visible_metadata import refuse_metadata_among
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["OBJECT_COLUMN", "ObjectSource"]
+__all__ = ["OBJECT_COLUMN", "ObjectSource", "pinned"]
 
 OBJECT_COLUMN = "__skipstone_object"
 
-# Set for the reading session only, which is a clone of the user's and dies with the job.
-_READING = {
+# Set for the session that an index job reads by, which is a clone of the user's and dies with the job.
+READING = {
     "spark.skipstone.enabled": "false",
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
     # Rows that were dropped while indexing would be missing from the metadata, and then from answers.
@@ -35,12 +36,18 @@ _READING = {
 _DROPPING_OPTIONS = {"ignorecorruptfiles": "true", "ignoremissingfiles": "true", "mode": "dropmalformed"}
 
 
+def pinned(spark: SparkSession, scan: Any) -> Any:
+    """Return the scan that a job reads by: with the session's settings as they are now, whatever becomes of them."""
+    jvm: Any = spark._jvm
+    return jvm.org.apache.spark.sql.skipstone.Bridge.pinned(scan, READING)
+
+
 class ObjectSource:
     """A scan's objects: what the job reads from."""
 
     def __init__(self, spark: SparkSession, scan: Any) -> None:
         self.spark = spark
-        self._scan = scan
+        self._scan = scan if scan.isPinned() else pinned(spark, scan)
         jvm: Any = spark._jvm
         self._jvm = jvm
         self._bridge: Any = jvm.org.apache.spark.sql.skipstone.Bridge
@@ -66,7 +73,7 @@ class ObjectSource:
         if "badrecordspath" in options:
             found.append("badrecordspath")
         partial = "spark.sql.json.enablePartialResults"
-        if self.described["format"] == "json" and self.described["conf"].get(partial) == "false":
+        if self.described["format"] == "json" and self.described["environment"]["values"].get(partial) == "false":
             # Without partial results, what is read of one column depends on which others are read with it.
             options[partial] = "false"
             found.append(partial)
@@ -104,25 +111,22 @@ class ObjectSource:
                 raise DatasetError(msg) from error
             with file.open(encoding="utf-8") as lines:
                 found = (DataObject(o["p"], o["l"], o["m"], o["e"]) for o in map(json.loads, lines))
-                return list({o.path: o for o in found}.values())
+                listed = list({o.path: o for o in found}.values())
+        refuse_metadata_among(listed, self.described["roots"])
+        return listed
 
     def read(self, objects: Sequence[DataObject]) -> tuple[DataFrame, int]:
         """Give a DataFrame over these objects of the last listing, and the length up to which one is read whole.
 
-        The DataFrame has one more column, ``OBJECT_COLUMN``: the object's place in ``objects``.  It belongs to a clone
-        of the user's session, so that settings for this job touch no other query.
+        The DataFrame has one more column, ``OBJECT_COLUMN``: the object's place in ``objects``.  It belongs to the
+        scan's session, which is a clone of the user's, so that settings for this job touch no other query.
         """
         from pyspark.sql import DataFrame, SparkSession
 
         with _named(objects) as file:
             made = self._bridge.scanObjects(self._scan, str(file))
             whole_up_to = int(self._bridge.maxSplitBytes(self._scan, str(file)))
-        spark: Any = self.spark
-        cloned = spark._jsparkSession.cloneSession()
-        for name, value in _READING.items():
-            cloned.conf().set(name, value)
-        rebound = self._jvm.org.apache.spark.sql.classic.Dataset.ofRows(cloned, made.queryExecution().analyzed())
-        return DataFrame(rebound, SparkSession(self.spark.sparkContext, cloned)), whole_up_to
+        return DataFrame(made, SparkSession(self.spark.sparkContext, made.sparkSession())), whole_up_to
 
     def footers(self, objects: Sequence[DataObject], columns: Sequence[Sequence[str]]) -> Iterator[dict[str, Any]]:
         """Give what the Parquet footers of these objects say of some columns (see the bridge's ``Footers``)."""

@@ -29,6 +29,7 @@ def describe_rows(target: Target) -> list[tuple[Any, ...]]:
     changed since (or were modified too shortly before to be trusted), ``missing`` those it never saw.  ``not_used``
     says why this user's queries cannot use the index, such as a missing key; its options are not shown then.
     """
+    target.store.check_newest(target.root)
     try:
         snapshot = target.store.latest(target.root)
     except KeyUnavailableError as error:

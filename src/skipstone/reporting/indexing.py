@@ -15,7 +15,8 @@ class IndexingReport:
 
     ``left_out`` objects changed while they were read, ``untrusted`` ones were modified too shortly before; both are
     read by every query until a later refresh indexes them.  ``problems`` has a line for each object of which an index
-    has nothing because it raised: queries that only this index serves read it.
+    has nothing because it raised: queries that only this index serves read it.  ``repaired`` says that metadata was
+    damaged, and by what it was made anew; ``lost`` has a sentence for what could not be brought back, with what to do.
     """
 
     root: str
@@ -30,6 +31,8 @@ class IndexingReport:
     seconds: float
     version: int
     problems: tuple[str, ...] = ()
+    repaired: str = ""
+    lost: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         notes = "".join(
@@ -44,8 +47,13 @@ class IndexingReport:
         return (
             f"{self.root}: {', '.join(self.indexes) or 'no index'}: {self.indexed:,} of {self.objects:,} objects "
             f"indexed{notes}; {self.rows:,} rows, {self.metadata_bytes:,} bytes of metadata, {self.seconds:.1f} s"
-            f"{self._said_of_problems()}"
+            f"{self._said_of_damage()}{self._said_of_problems()}"
         )
+
+    def _said_of_damage(self) -> str:
+        """Give what was damaged and what is lost, a line each; nothing is left out."""
+        repaired = [f"\n  repaired: {self.repaired}"] if self.repaired else []
+        return "".join([*repaired, *(f"\n  lost: {sentence}" for sentence in self.lost)])
 
     def _said_of_problems(self) -> str:
         """Give the first problems, a line each, and the number of the others."""

@@ -7,10 +7,20 @@ import time
 from typing import TYPE_CHECKING
 
 from skipstone.stores.drafts import GRACE
-from skipstone.stores.layout import MANIFESTS, PARTS, is_part_name, is_temporary_name, manifest_name, manifest_version
+from skipstone.stores.layout import (
+    DEFINITIONS,
+    MANIFESTS,
+    PARTS,
+    is_part_name,
+    is_temporary_name,
+    manifest_name,
+    manifest_version,
+)
 
 if TYPE_CHECKING:
-    from skipstone.stores.filesystem import FileSystem
+    from collections.abc import Sequence
+
+    from skipstone.stores.filesystem import FileEntry, FileSystem
     from skipstone.stores.manifest import Manifest
 
 __all__ = ["clean"]
@@ -25,20 +35,20 @@ def clean(file_system: FileSystem, folder: str, manifest: Manifest) -> int:
     """Delete what the newest version does not need and nobody has used for an hour; says how many files went.
 
     That is parts that no manifest names (a writer died) or that were compacted away, temporary files, and all but the
-    last manifests; a younger manifest must stay, or a writer that was slow could create its number again.  Ages are by
-    the file system's own clock, the newest manifest being "now"; after a day without commits this computer's clock is
-    good enough.  Never fails: what cannot be deleted now is found again.
+    last manifests and definitions; a younger manifest must stay, or a writer that was slow could create its number
+    again.  Ages are by the file system's own clock, the newest manifest being "now"; after a day without commits this
+    computer's clock is good enough.  Never fails: what cannot be deleted now is found again.
     """
     deleted = 0
     try:
         manifests = file_system.list_folder(f"{folder}/{MANIFESTS}")
         parts = file_system.list_folder(f"{folder}/{PARTS}")
         now = max((int(time.time() * 1000) - _CLOCK_DOUBT, *(entry.modified for entry in manifests)))
-        ages = {number: now - e.modified for e in manifests if (number := manifest_version(e.name)) is not None}
-        older = sorted(number for number in ages if number <= manifest.version)[:-_MANIFESTS_KEPT]
-        doomed = [f"{MANIFESTS}/{manifest_name(number)}" for number in older if ages[number] > GRACE]
+        doomed = _superfluous(MANIFESTS, manifests, manifest.version, now)
+        definitions = _listed(file_system, f"{folder}/{DEFINITIONS}")
+        doomed += _superfluous(DEFINITIONS, definitions, manifest.version, now)
         needed = {part.file for part in manifest.parts} | {part.file for part in manifest.retired}
-        for kind, entries in ((MANIFESTS, manifests), (PARTS, parts)):
+        for kind, entries in ((MANIFESTS, manifests), (DEFINITIONS, definitions), (PARTS, parts)):
             for entry in entries:
                 garbage = (kind == PARTS and is_part_name(entry.name)) or is_temporary_name(entry.name)
                 if garbage and entry.name not in needed and now - entry.modified > GRACE:
@@ -53,3 +63,18 @@ def clean(file_system: FileSystem, folder: str, manifest: Manifest) -> int:
         except OSError as error:
             _log.info("%s/%s is no longer needed but could not be deleted: %s", folder, name, error)
     return deleted
+
+
+def _superfluous(kind: str, entries: Sequence[FileEntry], newest: int, now: int) -> list[str]:
+    """Name the files of versions that are neither among the last ones nor young."""
+    ages = {number: now - e.modified for e in entries if (number := manifest_version(e.name)) is not None}
+    older = sorted(number for number in ages if number <= newest)[:-_MANIFESTS_KEPT]
+    return [f"{kind}/{manifest_name(number)}" for number in older if ages[number] > GRACE]
+
+
+def _listed(file_system: FileSystem, folder: str) -> list[FileEntry]:
+    """List a folder that need not be there: older releases do not write it."""
+    try:
+        return file_system.list_folder(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []

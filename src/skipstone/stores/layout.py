@@ -6,6 +6,7 @@ import hashlib
 import re
 
 __all__ = [
+    "DEFINITIONS",
     "HIDDEN_FOLDER",
     "MANIFESTS",
     "PARTS",
@@ -20,6 +21,7 @@ __all__ = [
 HIDDEN_FOLDER = "_skipstone"
 # Every name begins with an underscore: readers that reach them by a glob take none of them for data.
 MANIFESTS = "_manifests"
+DEFINITIONS = "_definitions"
 PARTS = "_parts"
 
 _MANIFEST = re.compile(r"_([0-9]{20})\.json")
@@ -54,7 +56,7 @@ def dataset_folder(root: str, location: str | None = None) -> str:
 
 
 def manifest_name(version: int) -> str:
-    """Name a version's manifest; names sort as versions do."""
+    """Name a version's manifest, and its definitions in their own folder; names sort as versions do."""
     return f"_{version:020d}.json"
 
 

@@ -7,32 +7,38 @@ of the folder, sizes and counts.  Nothing is imported, unpickled or run because 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from skipstone.errors import MetadataCorruptError, MetadataTooNewError
+from skipstone.stores import checked_json
+from skipstone.stores.checked_json import FORMAT_VERSION, damaged
 from skipstone.stores.layout import is_part_name
 from skipstone.stores.metadata_store import ColumnRecord, IndexRecord, ReadProfile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["FORMAT_VERSION", "MAX_MANIFEST_BYTES", "Manifest", "PartRecord", "RetiredPart", "Section", "is_plain_name"]
+__all__ = [
+    "FORMAT_VERSION",
+    "MAX_MANIFEST_BYTES",
+    "MAX_VERSION",
+    "Manifest",
+    "PartRecord",
+    "RetiredPart",
+    "Section",
+    "is_plain_name",
+    "read_indexes",
+]
 
-FORMAT_VERSION = 1
 MAX_MANIFEST_BYTES = 64 << 20
+MAX_VERSION = 1 << 50
 _MAX_FILE_BYTES = 1 << 50
 _MAX_ROWS = 1 << 31
 _MAX_PARTS = 10_000
 _LEAST_ROW_BYTES = 16
 """What a row takes in a part at least: digests are MD5s, which nothing compresses."""
-_CHECKSUM = re.compile(rb',"checksum":"([0-9a-f]{64})"\}\n')
-_CHECKSUM_BYTES = len(',"checksum":""}\n') + 64
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,120}")
-_REPAIR = "queries read everything until `refresh()` makes it again (or `drop_indexes()` and `create_indexes(...)` do)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +106,8 @@ class Manifest:
     format_version: int = field(default=FORMAT_VERSION)
 
     def encode(self) -> bytes:
-        """Write the manifest, its checksum last: SHA-256 of every byte before ``,"checksum"``."""
-        text = json.dumps(dataclasses.asdict(self), separators=(",", ":"), allow_nan=True)
-        body = text[:-1].encode("ascii")
-        return body + b',"checksum":"' + hashlib.sha256(body).hexdigest().encode("ascii") + b'"}\n'
+        """Write the manifest, its checksum last."""
+        return checked_json.encode(dataclasses.asdict(self))
 
     @classmethod
     def decode(cls, data: bytes, path: str, version: int) -> Manifest:
@@ -116,26 +120,13 @@ class Manifest:
         MetadataCorruptError
             When anything in it is not as written, or makes no sense.
         """
-        try:
-            content = json.loads(data)
-            found = content["format_version"]
-        except (ValueError, RecursionError, TypeError, KeyError, IndexError) as error:
-            raise _corrupt(path, f"it is not a manifest ({type(error).__name__}: {str(error)[:200]})") from error
-        if isinstance(found, int) and found > FORMAT_VERSION:
-            msg = (
-                f"the metadata {path} has format {found}; this Skipstone reads up to {FORMAT_VERSION}: "
-                "`pip install --upgrade skipstone`, or drop the indexes and create them again"
-            )
-            raise MetadataTooNewError(msg)
-        ending = _CHECKSUM.fullmatch(data[-_CHECKSUM_BYTES:])
-        if ending is None or hashlib.sha256(data[:-_CHECKSUM_BYTES]).hexdigest().encode("ascii") != ending[1]:
-            raise _corrupt(path, "its checksum does not fit its content")
+        content = checked_json.check(data, path, "manifest")
         try:
             manifest = _manifest(content)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise _corrupt(path, f"{type(error).__name__}: {str(error)[:200]}") from error
+            raise damaged(path, "manifest", f"{type(error).__name__}: {str(error)[:200]}") from error
         if manifest.version != version:
-            raise _corrupt(path, f"it says that it is version {manifest.version}")
+            raise damaged(path, "manifest", f"it says that it is version {manifest.version}")
         return manifest
 
     @property
@@ -149,10 +140,6 @@ def is_plain_name(name: object) -> bool:
     return isinstance(name, str) and _PLAIN_NAME.fullmatch(name) is not None
 
 
-def _corrupt(path: str, what: str) -> MetadataCorruptError:
-    return MetadataCorruptError(f"the manifest {path} is damaged: {what}; {_REPAIR}")
-
-
 def _manifest(content: Mapping[str, Any]) -> Manifest:
     """Build the typed manifest; unknown keys of a later release of this format are left out."""
     if content["format_version"] != FORMAT_VERSION:
@@ -162,18 +149,15 @@ def _manifest(content: Mapping[str, Any]) -> Manifest:
         _refuse("parts out of sequence")
     if len({part.file for part in parts}) != len(parts):
         _refuse("a part is listed twice")
-    indexes = tuple(map(_index, _list(content["indexes"], 1_000_000)))
-    if len({record.id for record in indexes}) != len(indexes) or len({r.name for r in indexes}) != len(indexes):
-        _refuse("an index is listed twice")
     rows = sum(part.rows for part in parts)
     return Manifest(
-        version=_number(content["version"], _MAX_FILE_BYTES),
+        version=_number(content["version"], MAX_VERSION),
         root=_text(content["root"]),
         writer=_text(content["writer"]),
         writer_id=_text(content["writer_id"]),
         created=_text(content["created"]),
         object_count=_number(content["object_count"], rows),
-        indexes=indexes,
+        indexes=read_indexes(content["indexes"]),
         parts=parts,
         retired=tuple(
             RetiredPart(_part_name(item["file"]), _number(item["since"], 1 << 62))
@@ -222,6 +206,14 @@ def _section(item: Mapping[str, Any], file_length: int) -> Section:
         footer_sha256=_digest(item["footer_sha256"]),
         columns=columns,
     )
+
+
+def read_indexes(items: object) -> tuple[IndexRecord, ...]:
+    """Read the records of indexes from what JSON gave; ``ValueError`` and its like for whatever makes no sense."""
+    indexes = tuple(map(_index, _list(items, 1_000_000)))
+    if len({record.id for record in indexes}) != len(indexes) or len({r.name for r in indexes}) != len(indexes):
+        _refuse("an index is listed twice")
+    return indexes
 
 
 def _index(item: Mapping[str, Any]) -> IndexRecord:

@@ -7,8 +7,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from skipstone.errors import CommitConflictError, MetadataCorruptError, MetadataStoreError
-from skipstone.stores.layout import MANIFESTS, manifest_name, manifest_version
-from skipstone.stores.manifest import MAX_MANIFEST_BYTES, Manifest
+from skipstone.stores.layout import MANIFESTS, manifest_name
+from skipstone.stores.manifest import Manifest
+from skipstone.stores.version_folder import VersionFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ABSENCES", "Absences", "ManifestFolder"]
 
 
-class ManifestFolder:
+class ManifestFolder(VersionFolder):
     """The manifests of one dataset.
 
     Parameters
@@ -30,35 +31,12 @@ class ManifestFolder:
     """
 
     def __init__(self, file_system: FileSystem, folder: str) -> None:
-        self._file_system = file_system
-        self.path = f"{folder}/{MANIFESTS}"
-
-    def versions(self) -> dict[int, FileEntry]:
-        """List the versions that are there; none when the folder is not."""
-        try:
-            entries = self._file_system.list_folder(self.path)
-        except (FileNotFoundError, NotADirectoryError):
-            return {}
-        except OSError as error:
-            msg = f"the metadata in {self.path} cannot be listed: {error}"
-            raise MetadataStoreError(msg) from error
-        found = ((manifest_version(entry.name), entry) for entry in entries)
-        return {version: entry for version, entry in found if version is not None}
+        super().__init__(file_system, f"{folder}/{MANIFESTS}", "manifest")
 
     def read(self, version: int, entry: FileEntry) -> Manifest | None:
         """Read and check a listed manifest; ``None`` when it is gone since."""
-        path = f"{self.path}/{entry.name}"
-        if entry.length > MAX_MANIFEST_BYTES:
-            msg = f"the manifest {path} has {entry.length} bytes: more than any manifest; drop the indexes"
-            raise MetadataCorruptError(msg)
-        try:
-            data = self._file_system.read(path, entry.length)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            msg = f"the manifest {path} cannot be read: {error}"
-            raise MetadataStoreError(msg) from error
-        return Manifest.decode(data, path, version)
+        data = self.data(entry)
+        return None if data is None else Manifest.decode(data, f"{self.path}/{entry.name}", version)
 
     def sound(self, versions: Mapping[int, FileEntry]) -> Iterator[Manifest]:
         """Give the listed manifests that can be read, the newest first."""

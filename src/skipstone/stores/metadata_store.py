@@ -30,6 +30,7 @@ __all__ = [
     "IndexRecord",
     "MetadataStore",
     "ReadProfile",
+    "Recovery",
     "Snapshot",
     "field_column",
 ]
@@ -107,6 +108,25 @@ class Evaluation:
     by_spark: bool = False
 
 
+@dataclass(frozen=True)
+class Recovery:
+    """What damaged metadata can be made again from.
+
+    Parameters
+    ----------
+    indexes
+        The indexes to collect anew; none when nothing says which there were.
+    source
+        Where they are known from, in words.
+    lost
+        A sentence for whatever cannot be brought back, or may come back although it was dropped, with what to do.
+    """
+
+    indexes: tuple[IndexRecord, ...] = ()
+    source: str = "the newest version"
+    lost: tuple[str, ...] = ()
+
+
 def field_column(index_id: str, name: str) -> str:
     """Name the column of a part that holds one field of one index."""
     return f"{index_id}:{name}"
@@ -135,6 +155,10 @@ class MetadataStore(ABC):
             When a setting is missing or makes no sense.
         """
         raise NotImplementedError
+
+    def folder(self, root: str) -> str | None:  # noqa: ARG002  (part of the contract)
+        """Name the folder that holds (or would hold) a dataset's metadata; ``None`` where that is in no files."""
+        return None
 
     @abstractmethod
     def latest(self, root: str) -> Snapshot | None:
@@ -194,6 +218,18 @@ class MetadataStore(ABC):
             )
             raise MetadataStoreError(msg)
 
+    def check_newest(self, root: str) -> None:  # noqa: B027  (a store that cannot tell has nothing to check)
+        """Make sure that the version which ``latest`` gives is the newest that was ever committed.
+
+        Whoever is about to change the metadata asks this first: a version committed on top of an older one would hide
+        that a newer one was lost.
+
+        Raises
+        ------
+        MetadataCorruptError
+            When something tells of a newer version that is gone.
+        """
+
     def recoverable_indexes(self, root: str) -> tuple[IndexRecord, ...]:
         """Give the indexes to make again when ``latest`` or a commit finds damage; empty when nothing says which.
 
@@ -205,10 +241,18 @@ class MetadataStore(ABC):
             return ()
         return () if found is None else found.indexes
 
+    def recovery(self, root: str) -> Recovery:
+        """Give the indexes to make again after damage, and say what of the damaged metadata is lost.
+
+        A store that keeps nothing beside its newest version needs ``recoverable_indexes`` only.
+        """
+        return Recovery(self.recoverable_indexes(root))
+
     def clean(self, root: str) -> int:  # noqa: ARG002  (part of the contract)
         """Delete what writers that died have left behind, and say how many files went; never fails.
 
-        A commit does so too; a refresh that has nothing to commit calls this.
+        What they did not come to write beside their version is written.  A commit does both too; a refresh that has
+        nothing to commit calls this.
         """
         return 0
 

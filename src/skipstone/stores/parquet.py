@@ -26,14 +26,16 @@ from skipstone.errors import (
 )
 from skipstone.stores.cache import ByteCache
 from skipstone.stores.cleaning import clean
+from skipstone.stores.definitions_folder import DefinitionsFolder
 from skipstone.stores.encryption import Keys
 from skipstone.stores.evaluation import DriverPartEvaluator, evaluate
 from skipstone.stores.filesystem import FileSystem, file_system_for, scheme_of
-from skipstone.stores.layout import PARTS, dataset_folder, normal_root
+from skipstone.stores.layout import DEFINITIONS, PARTS, dataset_folder, normal_root
 from skipstone.stores.manifest_folder import ABSENCES, ManifestFolder
-from skipstone.stores.metadata_store import Change, Evaluation, IndexRecord, MetadataStore, Snapshot
+from skipstone.stores.metadata_store import Change, Evaluation, IndexRecord, MetadataStore, Recovery, Snapshot
 from skipstone.stores.part_footer import IDENTITY
 from skipstone.stores.parts import Meter, PartFile
+from skipstone.stores.recovery import check_newest, recover
 from skipstone.stores.snapshot_reader import SnapshotReader
 from skipstone.stores.writer import Committer
 
@@ -198,10 +200,15 @@ class ParquetStore(MetadataStore):
         clean(file_system, folder, manifest)
         return self._opened(snapshot)
 
+    def check_newest(self, root: str) -> None:
+        check_newest(*self._folders(root))
+
     def recoverable_indexes(self, root: str) -> tuple[IndexRecord, ...]:
-        manifests = ManifestFolder(self._file_systems(self.folder(root)), self.folder(root))
-        newest = next(manifests.sound(manifests.versions()), None)
-        return () if newest is None else tuple(map(self._opened_record, newest.indexes))
+        return self.recovery(root).indexes
+
+    def recovery(self, root: str) -> Recovery:
+        found = recover(*self._folders(root))
+        return changed(found, indexes=tuple(map(self._opened_record, found.indexes)))
 
     def clean(self, root: str) -> int:
         folder = self.folder(root)
@@ -211,13 +218,18 @@ class ParquetStore(MetadataStore):
         except MetadataStoreError as error:
             _log.info("nothing in %s was cleaned: %s", folder, error)
             return 0
-        return 0 if manifest is None else clean(self._file_systems(folder), folder, manifest)
+        if manifest is None:
+            return 0
+        DefinitionsFolder(self._file_systems(folder), folder).mend(manifest)
+        return clean(self._file_systems(folder), folder, manifest)
 
     def drop(self, root: str) -> None:
         folder = self.folder(root)
         file_system = self._file_systems(folder)
         manifests = ManifestFolder(file_system, folder)
         try:
+            # First what tells of lost versions: nothing that was dropped may be taken for lost.
+            file_system.delete(f"{folder}/{DEFINITIONS}", recursive=True)
             # The newest goes last: whoever is killed half-way must not leave an older version as the newest.
             with suppress(MetadataStoreError):  # what cannot be listed is deleted with all the rest
                 for _, entry in sorted(manifests.versions().items()):
@@ -235,6 +247,11 @@ class ParquetStore(MetadataStore):
         """Say whether several processes may write a dataset's metadata at once."""
         folder = self.folder(root)
         return self._file_systems(folder).atomic_commits(folder)
+
+    def _folders(self, root: str) -> tuple[ManifestFolder, DefinitionsFolder]:
+        folder = self.folder(root)
+        file_system = self._file_systems(folder)
+        return ManifestFolder(file_system, folder), DefinitionsFolder(file_system, folder)
 
     def _look(self, root: str, folder: str) -> Snapshot | None:
         """Find the newest version; the manifest is read only when it is not the one known."""

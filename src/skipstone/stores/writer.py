@@ -15,6 +15,7 @@ import pyarrow as pa
 from skipstone.errors import CommitConflictError, KeyUnavailableError, MetadataStoreError
 from skipstone.stores.buckets import buckets_for
 from skipstone.stores.compaction import compact
+from skipstone.stores.definitions_folder import DefinitionsFolder
 from skipstone.stores.drafts import GRACE, check_ids, counted, draft, next_sequence, part_name, retire
 from skipstone.stores.encryption import Keys, protected_ids
 from skipstone.stores.layout import MANIFESTS, PARTS
@@ -74,13 +75,16 @@ class Committer:
         self._max_parts = max_parts
         self._keys = keys
         self._manifests = ManifestFolder(file_system, folder)
+        self._definitions = DefinitionsFolder(file_system, folder)
 
     def commit(self, previous: Manifest | None, change: Change, *, replace: bool) -> Manifest:
         """Make a change the version after ``previous``; with ``replace``, the next one whatever is there."""
         started = time.time()
         versions = self._manifests.versions()
         newest = max(versions, default=0)
-        if not replace:
+        if replace:  # a lost version's number is not used again
+            newest = max((newest, *self._definitions.versions()))
+        else:
             self._check_base(previous, versions)
         kept = () if previous is None else previous.parts
         table = part_table(change, keep_removed=bool(kept))
@@ -120,6 +124,7 @@ class Committer:
         except CommitConflictError:  # on any other failure the manifest may yet appear, and needs its part
             self._delete(mine)
             raise
+        self._definitions.keep(manifest)
         self._delete([file for file in mine if file not in {part.file for part in manifest.parts}])
         return manifest
 

@@ -212,6 +212,45 @@ def test_a_damaged_head(url, prefix, indexed, damage):
     assert indexed.evaluate(repaired, HasValue(A, 5)).kept.tolist() == [True, False]
 
 
+@on_opensearch
+def test_a_head_that_is_gone_is_made_again_from_its_copy(url, prefix, indexed):
+    commit(indexed, indexed.latest(DATASET), None, [RA, RT], root=DATASET)
+    send(url, "DELETE", f"{prefix}-heads/_doc/{dataset_id(DATASET)}")
+    other = make(url, prefix)
+    assert other.latest(DATASET) is None
+    with pytest.raises(MetadataCorruptError, match=r"version 2 is gone.* `refresh\(\)` makes its indexes again"):
+        other.check_newest(DATASET)
+    found = other.recovery(DATASET)
+    assert [r.name for r in found.indexes] == [RA.name, RT.name]
+    assert found.lost == ()
+    assert other.commit(DATASET, None, Change((RA,), added(rows_of(2), [RA])), replace=True).version == 3
+    other.check_newest(DATASET)
+
+
+@on_opensearch
+def test_a_copy_that_is_older_than_the_damaged_head_says_what_is_lost(url, prefix, indexed):
+    dataset = dataset_id(DATASET)
+    older = send(url, "GET", f"{prefix}-heads/_doc/{dataset}.copy")["_source"]
+    commit(indexed, indexed.latest(DATASET), None, [RA, RT], root=DATASET)
+    head = send(url, "GET", f"{prefix}-heads/_doc/{dataset}")["_source"]
+    send(url, "PUT", f"{prefix}-heads/_doc/{dataset}.copy", older)
+    indexed.check_newest(DATASET)
+    cut = base64.b64encode(base64.b64decode(head["manifest"])[:-30]).decode()
+    send(url, "PUT", f"{prefix}-heads/_doc/{dataset}", head | {"manifest": cut})
+    found = make(url, prefix).recovery(DATASET)
+    assert found.indexes == (RA,)
+    assert "version 2 was damaged and cannot be read; what changed after version 1 is lost" in found.lost[0]
+    assert f"what is left of it names {RT.name}" in found.lost[0]
+
+
+@on_opensearch
+def test_dropped_metadata_leaves_no_copy(url, prefix, indexed):
+    indexed.drop(DATASET)
+    assert not documents(url, prefix, "heads")
+    indexed.check_newest(DATASET)
+    assert indexed.recovery(DATASET).indexes == ()
+
+
 def _read_all(store, snapshot):
     for part in store._parts(snapshot):
         part.read(sorted(part.column_names()))

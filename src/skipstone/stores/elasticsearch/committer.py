@@ -117,7 +117,9 @@ class Committer:
         parts: tuple[PartRecord, ...] = () if previous is None else previous.parts
         if table is not None:
             parts = (*parts, self._put(table, change.indexes, next_sequence(parts), mine))
-        number = 1 + max(0 if before is None else before.version, 0 if previous is None else previous.version)
+        # Without a version before, a copy of a lost one may tell which number not to use again.
+        last = self._heads.last_version(self._dataset) if previous is None else previous.version
+        number = 1 + max(0 if before is None else before.version, last)
         manifest = counted(draft(previous, change, number, self._root, parts), previous, self._reader)
         if len(manifest.parts) > self._max_parts and manifest.object_count:
             whole = _compacted(self._reader(manifest), change.indexes)

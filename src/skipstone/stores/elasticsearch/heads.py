@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from skipstone.errors import CommitConflictError, MetadataCorruptError, MetadataStoreError
 from skipstone.stores.layout import normal_root
 from skipstone.stores.manifest import MAX_MANIFEST_BYTES, Manifest
+from skipstone.stores.metadata_store import Recovery
+from skipstone.stores.recovery import names_in, said_of_loss
 
 if TYPE_CHECKING:
     from skipstone.stores.elasticsearch.client import Client
@@ -142,21 +144,66 @@ class Heads:
                 raise CommitConflictError(conflict)
         try:
             self._client.call("PUT", f"{self._index}/_doc/{dataset}.{_COPY}", content, write=True)
+            if self.look(dataset, write=True) is None:  # dropped meanwhile: nothing of it may come back
+                self._delete(f"{dataset}.{_COPY}")
         except MetadataStoreError as error:  # the version is committed; the copy only helps to repair damage
             _log.info("the copy of the head %s could not be written: %s", self.where(dataset), error)
 
-    def copy(self, dataset: str) -> Manifest | None:
-        """Give a copy of the newest manifest, for making damaged metadata again; ``None`` without a sound one."""
-        found = self._get(f"{dataset}.{_COPY}", "", write=True)
+    def check_newest(self, dataset: str) -> None:
+        """Raise when there is a copy of a newer head than the one that is there.
+
+        A head is switched before its copy is written and deleted after it, so that a copy which was there before and
+        is there after the head was looked at has one of its version or a higher one, unless that was lost.
+
+        Raises
+        ------
+        MetadataCorruptError
+            With what to do.
+        """
+        before = self.look(f"{dataset}.{_COPY}", write=True)
+        head = self.look(dataset, write=True)
+        if before is None or before.version <= (0 if head is None else head.version):
+            return
+        after = self.look(f"{dataset}.{_COPY}", write=True)
+        if after is not None and after.writer_id == before.writer_id and (head is None or head.version):
+            msg = (
+                f"the head {self.where(dataset)} of version {before.version} is gone, but its copy is still there: "
+                "`refresh()` makes its indexes again (or `drop_indexes()` forgets them all)"
+            )
+            raise MetadataCorruptError(msg)
+
+    def last_version(self, dataset: str) -> int:
+        """Give the number of the version that the copy is of, 0 without one."""
+        copy = self.look(f"{dataset}.{_COPY}", write=True)
+        return 0 if copy is None else copy.version
+
+    def recovery(self, dataset: str) -> Recovery:
+        """Give the indexes of the head, or those of its copy, and say what is lost when the copy is older."""
+        heads = [self._get(identifier, "", write=True) for identifier in (dataset, f"{dataset}.{_COPY}")]
+        found = [(head.version, self._sound(dataset, head)) for head in heads if head is not None]
+        newest = max((version for version, _ in found), default=0)
+        sound = [manifest for _, manifest in found if manifest is not None]
+        named = [name for head in heads if head is not None for name in _names_in(head)]
+        if not sound:
+            return Recovery(lost=said_of_loss([newest], 0, (), named) if found else ())
+        best = max(sound, key=lambda manifest: manifest.version)
+        unread = range(newest, best.version, -1)
+        lost = said_of_loss(unread, best.version, best.indexes, named)
+        return Recovery(best.indexes, f"version {best.version}", lost)
+
+    def _sound(self, dataset: str, head: Head) -> Manifest | None:
         try:
-            return None if found is None else self.manifest(dataset, found)
+            return self.manifest(dataset, head)
         except MetadataCorruptError:
             return None
 
     def delete(self, dataset: str) -> None:
-        """Delete a dataset's head and its copy."""
-        for identifier in (dataset, f"{dataset}.{_COPY}"):
-            self._client.call("DELETE", f"{self._index}/_doc/{identifier}", accepts=(404,), write=True)
+        """Delete a dataset's head, after its copy: what was dropped must not be taken for lost."""
+        for identifier in (f"{dataset}.{_COPY}", dataset):
+            self._delete(identifier)
+
+    def _delete(self, identifier: str) -> None:
+        self._client.call("DELETE", f"{self._index}/_doc/{identifier}", accepts=(404,), write=True)
 
     def _get(self, identifier: str, options: str, *, write: bool) -> Head | None:
         found = self._client.call("GET", f"{self._index}/_doc/{identifier}{options}", accepts=(404,), write=write)
@@ -168,3 +215,11 @@ class Heads:
         except (TypeError, KeyError, ValueError) as error:
             msg = f"the head {self.where(identifier)} cannot be read: the answer makes no sense"
             raise MetadataStoreError(msg) from error
+
+
+def _names_in(head: Head) -> list[str]:
+    """Give the names of indexes that can be read in what a head has for a manifest."""
+    try:
+        return names_in(base64.b64decode(head.content["manifest"]))
+    except (TypeError, KeyError, ValueError, binascii.Error):
+        return []

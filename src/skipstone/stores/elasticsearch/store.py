@@ -24,7 +24,7 @@ from skipstone.stores.elasticsearch.search import count_documents
 from skipstone.stores.elasticsearch.settings import PREFIX, ServerSettings
 from skipstone.stores.layout import normal_root
 from skipstone.stores.manifest_folder import Absences
-from skipstone.stores.metadata_store import Change, Evaluation, IndexRecord, MetadataStore, Snapshot
+from skipstone.stores.metadata_store import Change, Evaluation, IndexRecord, MetadataStore, Recovery, Snapshot
 from skipstone.stores.part_footer import IDENTITY
 from skipstone.stores.parts import Meter
 from skipstone.stores.snapshot_reader import SnapshotReader
@@ -138,10 +138,14 @@ class ElasticsearchStore(MetadataStore):
         committer.clean(manifest)
         return snapshot
 
+    def check_newest(self, root: str) -> None:
+        self._heads.check_newest(dataset_id(root))
+
     def recoverable_indexes(self, root: str) -> tuple[IndexRecord, ...]:
-        found = super().recoverable_indexes(root)
-        copy = None if found else self._heads.copy(dataset_id(root))
-        return found if copy is None else copy.indexes
+        return self.recovery(root).indexes
+
+    def recovery(self, root: str) -> Recovery:
+        return self._heads.recovery(dataset_id(root))
 
     def drop(self, root: str) -> None:
         dataset = dataset_id(root)

@@ -1,0 +1,234 @@
+package org.apache.spark.sql.skipstone
+
+import java.io.{ByteArrayOutputStream, ObjectOutputStream}
+import java.nio.charset.Charset
+import java.time.{Instant, ZoneId}
+import java.util.{Locale, TimeZone}
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.jdk.CollectionConverters._
+import scala.util.Try
+
+import com.fasterxml.jackson.core.JsonGenerator
+import org.apache.hadoop.conf.Configuration
+
+import org.apache.spark.SPARK_VERSION
+import org.apache.spark.sql.classic
+import org.apache.spark.sql.catalyst.util.DateTimeUtils
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * What may change the values that a reader makes of the same bytes, besides schema and options, as it is now in the
+ * session and the JVM that read. Everything counts unless it is known not to matter; docs/soundness.md lists, reader by
+ * reader, what was found in Spark's sources.
+ *
+ * In groups, for not every index depends on all of it:
+ *  - `values`: the columns of any file;
+ *  - `timestamps`: columns that hold timestamps, besides;
+ *  - `partitions`: partition columns, besides;
+ *  - `session`, `machine`: what Spark or a user's function computes of the columns.
+ */
+private[skipstone] case class Environment(groups: Map[String, Seq[(String, String)]]) {
+  def stamp(wanted: Set[String]): Map[String, Seq[(String, String)]] = groups.view.filterKeys(wanted).toMap
+
+  /** The settings of Spark SQL's that count and are not at their defaults: a task may look them up. */
+  def lookedUp(wanted: Set[String]): Map[String, String] =
+    (wanted + Environment.Values).flatMap(groups.getOrElse(_, Nil)).collect {
+      case ("caseSensitive", value) => "spark.sql.caseSensitive" -> value
+      case ("ansi", value) => "spark.sql.ansi.enabled" -> value
+      case (name, value) if name.startsWith("spark.sql.") => name -> value
+    }.filterNot { case (name, value) => Environment.isDefault(name, value) }.toMap
+
+  def write(g: JsonGenerator, name: String): Unit = {
+    g.writeObjectFieldStart(name)
+    groups.toSeq.sortBy(_._1).foreach { case (group, entries) => Json.map(g, group, entries) }
+    g.writeEndObject()
+  }
+}
+
+private[skipstone] object Environment {
+  val Values = "values"
+  val Session = "session"
+  private val Typed = Set("parquet", "orc", "avro")
+  private val Text = Set("csv", "json", "xml", "text")
+  private val Own = Typed ++ Text + "binaryfile"
+  private val Names = Own + "jsongenerator"
+
+  // Settings whose effective values are compared, so that another default of another release is noticed. One that this
+  // Spark does not know is left out.
+  private val Effective = Seq(
+    "parquet.datetimeRebaseModeInRead", "parquet.int96RebaseModeInRead", "parquet.int96AsTimestamp",
+    "parquet.int96TimestampConversion", "parquet.int64AsTimestampMillis", "parquet.binaryAsString",
+    "parquet.inferTimestampNTZ.enabled", "parquet.fieldId.read.enabled", "parquet.fieldId.read.ignoreMissing",
+    "parquet.ignoreVariantAnnotation", "legacy.parquet.nanosAsLong",
+    "legacy.parquet.returnNullStructIfAllFieldsMissing", "parquet.enableVectorizedReader",
+    "avro.datetimeRebaseModeInRead", "legacy.avro.allowIncompatibleSchema", "orc.impl", "orc.positionalAccess",
+    "legacy.timeParserPolicy", "columnNameOfCorruptRecord", "csv.parser.columnPruning.enabled",
+    "legacy.csv.enableDateTimeParsingFallback", "legacy.json.enableDateTimeParsingFallback",
+    "legacy.json.allowEmptyString.enabled", "json.enablePartialResults", "json.enableExactStringParsing",
+    "legacy.javaCharsets", "legacy.codingErrorAction", "legacy.useLegacyXMLParser", "readSideCharPadding",
+    "charAsVarchar", "legacy.charVarcharAsString", "preserveCharVarcharTypeInfo",
+    "legacy.noCharPaddingInPredicate").map("spark.sql." + _)
+
+  // The values in partitions' names are read by these, besides the session's zone.
+  private val Partitions = Seq("partitionColumnTypeInference.enabled", "validatePartitionColumns").map("spark.sql.sources." + _)
+
+  // Settings of these names decide how a query is parsed, planned, run and shown, which files are listed, how files are
+  // written, and what the schema is (types are compared by themselves).
+  private val Harmless = Seq(
+    "adaptive.", "allowNamed", "alwaysInline", "analyzer.", "artifact.", "autoBroadcastJoinThreshold", "binaryOutputStyle",
+    "broadcastTimeout", "bucketing.", "cache.", "cartesianProductExec.", "catalog.", "catalogImplementation", "cbo.",
+    "classic.", "codegen.", "constraintPropagation.", "crossJoin.", "cte", "dataFrame", "dataframe", "debug.",
+    "defaultCacheStorageLevel", "defaultCatalog", "defaultPath", "defaultSizeInBytes", "defaultUrl", "dropDuplicates",
+    "dropTable", "enforceTypeCoercion", "error.", "event.", "exchange.", "execution.", "experimental.", "expressionTree",
+    "extendedExplain", "extensions", "files.", "filesourceTableRelationCacheSize", "generatedColumn.",
+    "globalTempDatabase", "groupBy", "hive.", "inMemory", "insert", "join.", "lateralColumnAlias", "lazySet",
+    "leafNodeDefaultParallelism", "lightweight", "limit.", "listagg.", "mapZip", "maven.", "max", "mergeNested",
+    "metadataCacheTTLSeconds", "nameResolution", "objectHashAggregate.", "operatorPipe", "optimize", "optimizer.",
+    "orderBy", "ordering", "parser.", "path.", "pipelines.", "pivot", "plan", "prioritize", "pyspark.", "python.",
+    "queryExecutionListeners", "redaction.", "repl.", "require", "resultQueryStage", "retainGroupColumns", "run",
+    "scripting.", "scriptTransformation", "selfJoin", "session.timeZone", "sessionWindow.", "shuffle", "sort", "sources.",
+    "stable", "stackTraces", "statistics.", "storeAssignmentPolicy", "streaming.", "subexpressionElimination.",
+    "subquery.", "thriftServer.", "thriftserver.", "timeTravel", "timestampType", "transpose", "truncateTable", "tvf.",
+    "ui.", "union", "useCommon", "variable.", "view.", "warehouse.", "window").map("spark.sql." + _)
+  private val ButNotHarmless = Seq("execution.datasources.", "files.archive.").map("spark.sql." + _)
+  private val OfEveryFormat = Seq("files.archive.", "variant.").map("spark.sql." + _)
+  private val ForWriting = "(?i)compression|pushdown|write|output|batchsize|level$|committer|summaryfiles|mergeschema|recordlevelfilter".r
+
+  // Settings of Hadoop's of these names find, open and guard files, or schedule and write; they make no value.
+  private val HarmlessHadoop = Seq(
+    "adl.", "datanucleus.", "dfs.", "file.", "fs.", "ftp.", "ha.", "hadoop.", "hdfs.", "hive.", "io.bytes.", "io.erasurecode.",
+    "io.file.", "io.map.", "io.mapfile.", "io.native.", "io.seqfile.", "ipc.", "javax.", "map.sort.", "mapred.", "mapreduce.",
+    "net.", "nfs.", "orc.block.", "orc.bloom.", "orc.buffer.", "orc.compress", "orc.create.", "orc.stripe.", "parquet.block.",
+    "parquet.bloom.", "parquet.columnindex.", "parquet.compression", "parquet.crypto.", "parquet.dictionary",
+    "parquet.enable.", "parquet.encryption.", "parquet.memory.", "parquet.page.", "parquet.statistics.", "parquet.summary.",
+    "parquet.writer.", "rpc.", "s3.", "s3native.", "seq.", "spark.", "tfile.", "yarn.", "zlib.", "zookeeper.")
+  private val ButNot = Seq("hive.exec.orc.", "hive.orc.", "mapreduce.input.", "mapred.linerecordreader.")
+  private val OfText = Seq("mapreduce.", "mapred.", "textinputformat.")
+
+  private val defaults = new SQLConf
+  private val harmless = new ConcurrentHashMap[String, java.lang.Boolean]()
+  private val harmlessHadoop = new ConcurrentHashMap[String, java.lang.Boolean]()
+
+  def of(session: classic.SparkSession, format: String, options: Map[String, String]): Environment = {
+    val conf = session.sessionState.conf
+    val set = conf.getAllConfs
+    val zone = zoned(conf.sessionLocalTimeZone)
+    val sensitive = "caseSensitive" -> conf.caseSensitiveAnalysis.toString
+    val ansi = "ansi" -> conf.ansiEnabled.toString
+    lazy val java = "Java" -> Jvm.version
+    lazy val spark = "Spark" -> SPARK_VERSION.split('.').take(2).mkString(".")
+    val jvm = Executors.jvm(session.sparkContext)
+    val effective = Effective.filter(concerns(format, _)).flatMap(n => valueOf(conf, n).map(n -> _))
+    val changed = set.toSeq.filter { case (name, value) =>
+      name.startsWith("spark.sql.") && !isHarmless(name) && concerns(format, name) && !effective.exists(_._1 == name) &&
+        (!Own(format) || SQLConf.containsConfigKey(name)) && !isDefault(name, value)
+    }
+    val hadoop = hadoopSettings(session, set, format)
+    val legacy = valueOf(conf, "spark.sql.legacy.timeParserPolicy").exists(_.equalsIgnoreCase("LEGACY"))
+    val zones = format match {
+      case "parquet" if valueOf(conf, "spark.sql.parquet.int96TimestampConversion").contains("true") => Seq("sessionTimeZone" -> zone)
+      case "parquet" | "avro" | "binaryfile" => Nil
+      case _ => Seq("sessionTimeZone" -> zone)
+    }
+    val parsing = if (Typed(format) || format == "binaryfile") Nil else
+      Seq(ansi, java, spark) ++ lowered(options).get("timezone").map(z => "option timeZone" -> zoned(z))
+    // XML reads numbers by the JVM's locale; what Spark's old parsers and other formats look at is not known.
+    val machine = if (format == "xml" || !Own(format) || (legacy && Text(format))) Seq("JVM locale" -> jvm.locale, "JVM zone" -> jvm.zone)
+      else if (format == "orc") Seq("JVM zone" -> jvm.zone) // a timestamp may be read as text or a number
+      else Nil
+    val timestamps = if (Typed(format)) Seq("JVM zone" -> jvm.zone) else Nil
+    Environment(Map(
+      Values -> (Seq(sensitive) ++ zones ++ parsing ++ machine ++ effective ++ changed ++ hadoop).sorted,
+      "timestamps" -> timestamps,
+      "partitions" -> (Seq("sessionTimeZone" -> zone) ++ Partitions.flatMap(n => valueOf(conf, n).map(n -> _))).sorted,
+      Session -> (Seq(ansi, sensitive, "sessionTimeZone" -> zone) ++ expressions(set)).sorted,
+      "machine" -> Seq("JVM charset" -> jvm.charset, "JVM locale" -> jvm.locale, "JVM zone" -> jvm.zone, java, spark)))
+  }
+
+  /** Whether a setting of Spark SQL that names formats names this one; typed formats look at no others. */
+  private def concerns(format: String, setting: String): Boolean = {
+    val named = setting.split('.').map(_.toLowerCase(Locale.ROOT)).filter(Names) ++
+      (if (setting.endsWith("XMLParser")) Seq("xml") else Nil)
+    if (named.nonEmpty) named.contains(format) && ForWriting.findFirstIn(setting).isEmpty
+    else !Typed(format) || OfEveryFormat.exists(setting.startsWith)
+  }
+
+  private def isHarmless(name: String): Boolean =
+    harmless.computeIfAbsent(name, n => n == "spark.sql.caseSensitive" || n.startsWith("spark.sql.ansi.") ||
+      (Harmless.exists(n.startsWith) && !ButNotHarmless.exists(n.startsWith)))
+
+  private def expressions(set: Map[String, String]): Seq[(String, String)] = set.toSeq.filter { case (name, value) =>
+    name.startsWith("spark.sql.") && !isHarmless(name) && !isDefault(name, value)
+  }
+
+  def isDefault(setting: String, value: String): Boolean = valueOf(defaults, setting).contains(value)
+
+  private def valueOf(conf: SQLConf, name: String): Option[String] = Try(conf.getConfString(name)).toOption.filter(_ != null)
+
+  private def lowered(options: Map[String, String]): Map[String, String] = options.map { case (k, v) => k.toLowerCase(Locale.ROOT) -> v }
+
+  /** A reader gets Hadoop's settings with those of the session in them. */
+  private def hadoopSettings(session: classic.SparkSession, set: Map[String, String], format: String): Seq[(String, String)] = {
+    def counts(name: String): Boolean = !isHarmlessHadoop(name) && (name.takeWhile(_ != '.') match {
+      case "parquet" => format == "parquet" || !Own(format)
+      case "orc" | "hive" => format == "orc" || !Own(format)
+      case "avro" => format == "avro" || !Own(format)
+      case _ => !OfText.exists(name.startsWith) || Text(format) || !Own(format)
+    })
+    val shared = session.sparkContext.hadoopConfiguration
+    val found = Map.newBuilder[String, String]
+    entries(shared).foreach { case (name, value) => if (counts(name) && !isDefault(shared, name)) found += name -> value }
+    found ++= set.filter { case (name, value) => !name.startsWith("spark.") && value != null && counts(name) }
+    found.result().toSeq.map { case (name, value) => s"hadoop $name" -> value }
+  }
+
+  // Every query goes through a thousand settings: without the copy that the public way makes of them.
+  private val properties = Try {
+    val method = classOf[Configuration].getDeclaredMethod("getProps")
+    method.setAccessible(true)
+    method
+  }.toOption
+
+  private def entries(conf: Configuration): Iterator[(String, String)] =
+    properties.flatMap(m => Try(m.invoke(conf).asInstanceOf[java.util.Properties]).toOption) match {
+      case Some(found) => found.entrySet().iterator().asScala.collect {
+        case e if e.getKey.isInstanceOf[String] && e.getValue.isInstanceOf[String] =>
+          e.getKey.asInstanceOf[String] -> e.getValue.asInstanceOf[String]
+      }
+      case None => conf.iterator().asScala.map(e => e.getKey -> e.getValue)
+    }
+
+  private def isHarmlessHadoop(name: String): Boolean = harmlessHadoop.computeIfAbsent(name,
+    n => HarmlessHadoop.exists(n.startsWith) && !ButNot.exists(n.startsWith))
+
+  private def isDefault(conf: Configuration, name: String): Boolean =
+    Option(conf.getPropertySources(name)).exists(_.lastOption.exists(_.endsWith("-default.xml")))
+
+  private val zones = new ConcurrentHashMap[String, String]()
+
+  /** A zone by its name and its rules, which differ between releases of Java; by its offset where that is all. */
+  def zoned(id: String): String = zones.computeIfAbsent(id, _ => Try(DateTimeUtils.getZoneId(id)).map(zoned(id, _)).getOrElse(id))
+
+  private def zoned(id: String, zone: ZoneId): String = {
+    val rules = zone.getRules
+    if (rules.isFixedOffset) rules.getOffset(Instant.EPOCH).getId.replace("Z", "UTC") else {
+      val out = new ByteArrayOutputStream()
+      val stream = new ObjectOutputStream(out)
+      try stream.writeObject(rules) finally stream.close()
+      s"$id (rules ${ExpressionJson.hex(ExpressionJson.md5(out.toByteArray)).take(8)})"
+    }
+  }
+}
+
+/** What readers and functions can find out about the JVM that they run in. */
+private[skipstone] case class Jvm(zone: String, locale: String, charset: String)
+
+private[skipstone] object Jvm {
+  def version: String = System.getProperty("java.specification.version")
+
+  def here: Jvm = {
+    val locales = Seq(Locale.getDefault, Locale.getDefault(Locale.Category.FORMAT), Locale.getDefault(Locale.Category.DISPLAY))
+    Jvm(Environment.zoned(TimeZone.getDefault.getID), locales.map(_.toString).distinct.mkString(", "), Charset.defaultCharset.name)
+  }
+}

@@ -1,0 +1,113 @@
+"""Metadata that would be read as data: Spark can be told to show names that begin with an underscore.
+
+Since Spark 4.3 ``ignoredPathSegmentRegex`` says which names a listing leaves out.  One that lets ``_skipstone`` through
+makes a scan read the metadata beside the data: with ``recursiveFileLookup`` as rows, and beside partitions as a folder
+that is none, which Spark refuses.  So nothing is indexed, and nothing is written, where that would happen.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from skipstone.errors import DatasetError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from skipstone.indexing.objects import DataObject
+
+__all__ = ["METADATA_FOLDER", "refuse_metadata_among", "refuse_visible_folder"]
+
+METADATA_FOLDER = "_skipstone"
+"""The folder of metadata that lies beside the data."""
+
+_OPTION = "ignoredpathsegmentregex"
+_SETTING = "spark.sql.files.ignoredPathSegmentRegex"
+_REMEDY = (
+    "let ignoredPathSegmentRegex hide names that begin with an underscore, as its default '^[._]' does, or keep the "
+    "metadata elsewhere with spark.skipstone.location"
+)
+_FILES = (("_manifests", f"_{1:020d}.json"), ("_definitions", f"_{1:020d}.json"), ("_parts", "_0.part"))
+"""Names that are like those of a metadata folder."""
+
+
+def refuse_visible_folder(spark: SparkSession, described: Mapping[str, Any], folder: str | None) -> None:
+    """Raise when a scan would read the files of a metadata folder, whether it is there yet or not.
+
+    Parameters
+    ----------
+    spark, described
+        The session, and the bridge's description of the scan.
+    folder
+        Where the metadata is kept, or would be; ``None`` when it is in no folder.
+
+    Raises
+    ------
+    DatasetError
+        With what to do.
+    """
+    options = {name.lower(): value for name, value in described["options"].items()}
+    regex = options.get(_OPTION, described["conf"].get(_SETTING))
+    if folder is None or regex is None:
+        return
+    recursive = str(options.get("recursivefilelookup", "")).lower() == "true"
+    if not recursive and not _is_partitioned(described):
+        return  # Spark reads what lies in the root itself
+    inside = [below for root in described["roots"] if (below := _below(folder, root))]
+    jvm: Any = spark._jvm
+    hidden = jvm.java.util.regex.Pattern.compile(regex) if regex else None  # an empty one hides nothing
+    glob = options.get("pathglobfilter")
+    for below in inside:
+        for kind, name in _FILES:
+            shown = all(_is_shown(segment, hidden) for segment in (*below, kind, name))
+            if shown and (glob is None or jvm.org.apache.hadoop.fs.GlobPattern(glob).matches(name)):
+                msg = (
+                    f"the metadata in {folder} would be taken for data: ignoredPathSegmentRegex, which is {regex!r}, "
+                    f"shows such names; {_REMEDY}"
+                )
+                raise DatasetError(msg)
+
+
+def refuse_metadata_among(objects: Sequence[DataObject], roots: Sequence[str]) -> None:
+    """Raise when a listing has files of metadata in it: they are no objects of the dataset.
+
+    Raises
+    ------
+    DatasetError
+        With what to do.
+    """
+    for found in objects:
+        if f"/{METADATA_FOLDER}/" in found.path and any(METADATA_FOLDER in _below(found.path, root) for root in roots):
+            msg = f"{found.path} is metadata, and the dataset is read in a way that takes it for data: {_REMEDY}"
+            raise DatasetError(msg)
+
+
+def _is_partitioned(described: Mapping[str, Any]) -> bool:
+    """Whether the scan has partition columns; the bridge gives the schema as text."""
+    schema = described["partition_schema"]
+    fields = json.loads(schema)["fields"] if isinstance(schema, str) else schema["fields"]
+    return bool(fields)
+
+
+def _below(path: str, root: str) -> tuple[str, ...]:
+    """Give the names by which a path lies below a root; none when it does not.
+
+    >>> _below("file:/data/_skipstone/_parts", "file:/data"), _below("file:/database", "file:/data")
+    (('_skipstone', '_parts'), ())
+    """
+    path, top = (re.sub(r"^file:/+", "file:/", text).rstrip("/") for text in (path, root))
+    top = f"{top}/"
+    return tuple(path.removeprefix(top).split("/")) if path.startswith(top) and path != top else ()
+
+
+def _is_shown(name: str, hidden: Any | None) -> bool:
+    """Whether Spark lists a name, by the rule of its ``HadoopFSUtils.shouldFilterOutPathName``."""
+    if name.endswith("._COPYING_"):
+        return False
+    if name.startswith(("_metadata", "_common_metadata")) or (name.startswith("_") and "=" in name):
+        return True
+    return hidden is None or not hidden.matcher(name).find()
