@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 import zipfile
 from pathlib import Path
 
@@ -216,6 +217,39 @@ def test_a_module_that_stays_as_it_is_serves(applications):
         assert [q["skipped"] for q in said["asked"]] == [3, 3, 4, 3], said["asked"]
         assert said["questions"] == [2, 2]
         assert (said["read"], said["jobs of planning again"]) == (1, 0)
+
+
+def test_modules_that_are_edited_between_two_applications(applications):
+    """Whatever they are called and wherever they lie: an index of before does not serve the function of after."""
+    files = {"ümod": "ümod.py", "my-mod": "my-mod.py", "calendar": "calendar.py", "acme.local": "acme/local.py"}
+    files |= {"eggy": "eggy/__init__.py", "calling": "helper.py"}
+    metadata = "Metadata-Version: 2.1\nName: {}\nVersion: 1.0\n"
+    applications.write("calling.py", "def f(text):\n    return __import__('helper').f(text)\n")
+    applications.write("eggy.egg-info/PKG-INFO", metadata.format("eggy"))
+    applications.write("eggy.egg-info/top_level.txt", "eggy\n")
+    applications.write("site/acme/core.py", "")
+    applications.write("site/acme_core-1.0.dist-info/METADATA", metadata.format("acme-core"))
+    applications.write("site/acme_core-1.0.dist-info/RECORD", "acme/core.py,,\n")
+    body = f"""
+        spark, dataset = session()
+        names = {{name: f"f{{number}}" for number, name in enumerate({list(files)!r})}}
+        for name, function in names.items():
+            spark.udf.register(function, importlib.import_module(name).f)
+        if not dataset.is_indexed:
+            indexes = [FormattedIndex("ua", extract=function) for function in names.values()]
+            said["refused"] = indexing(dataset, *indexes)
+        for name, function in names.items():
+            said[name] = [asked(spark, f"{{function}}(ua) = '{{agent}}'") for agent in ("curl", "Wget")]
+        """
+    for text, skipped in ((FIRST, 3), (LAST, 0), (FIRST, 3)):
+        for file in files.values():
+            applications.write(file, text)
+        time.sleep(2)  # what changed shortly before an application started is taken for edited
+        said = applications.run(body, "", "site")
+        assert said.get("refused", "") == ""
+        for name in files:
+            assert [q["lost"] for q in said[name]] == [[], []], name
+            assert [q["skipped"] for q in said[name]] == [skipped] * 2, (name, said[name])
 
 
 def test_workers_that_find_another_module_than_the_driver(applications):

@@ -1,4 +1,4 @@
-"""What tells two states of the modules that a function names apart, wherever Python finds them, however they are named."""
+"""What tells two states of the modules that a function names apart, wherever Python finds them."""
 
 from __future__ import annotations
 

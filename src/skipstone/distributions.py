@@ -84,23 +84,18 @@ def installed(name: str, places: tuple[str, ...], when: Installation) -> Install
     when
         The installation.
     """
-    own = [one for one in _by_module(when).get(name, ()) if not _is_editable(one) and _lists(one, name, places)]
+    by_module = _site(when)[0]
+    own = [one for one in by_module.get(name, ()) if not one.is_editable and _lists(one, name, places)]
     if not own:
         return None
-    required = _required(own)
-    needs: set[str] = set()
-    unknown = ""
-    for one in required:
-        modules = _modules(one)
-        if not modules and (_is_editable(one) or not _is_believed(one)):
-            unknown = unknown or one.name
-        needs |= modules
+    required = _required(own, when)
+    untold = [one.name for one in required if not one.modules and (one.is_editable or one.root not in site_folders())]
     return Installed(
         versions=frozenset(f"{one.name}=={one.version}" for one in required),
-        needs=tuple(sorted(needs - {name})),
-        evidence=frozenset(path for one in required for path in _metadata_files(one)),
-        roots=tuple(sorted({_root(one) for one in own})),
-        unknown=unknown,
+        needs=tuple(sorted({module for one in required for module in one.modules} - {name})),
+        evidence=frozenset(path for one in required for path in one.metadata),
+        roots=tuple(sorted({one.root for one in own})),
+        unknown=next(iter(untold), ""),
     )
 
 
@@ -133,37 +128,77 @@ def module_named(entry: str) -> str | None:
     return None if "." in entry or entry == "__pycache__" else entry
 
 
+@dataclass(frozen=True)
+class _Facts:
+    """What a distribution says of itself: its headers, its modules, its files (if it lists them), where it is."""
+
+    name: str
+    version: str
+    requires: tuple[str, ...]
+    modules: frozenset[str]
+    recorded: frozenset[str] | None
+    is_editable: bool
+    root: str
+    metadata: tuple[str, ...]
+
+
 @lru_cache(maxsize=4)
-def _by_module(when: Installation) -> Mapping[str, list[Distribution]]:
-    """Map top-level modules to the distributions in the interpreter's own folders that list them."""
+def _site(when: Installation) -> tuple[Mapping[str, list[_Facts]], Mapping[str, _Facts]]:
+    """Give the distributions in the interpreter's own folders, by their top-level modules and by their names."""
     folders = [folder for folder, _ in when if os.path.realpath(folder) in site_folders()]
-    found: dict[str, list[Distribution]] = {}
-    for one in distributions(path=folders):
-        for name in _modules(one):
-            found.setdefault(name, []).append(one)
-    return found
+    by_module: dict[str, list[_Facts]] = {}
+    by_name: dict[str, _Facts] = {}
+    for one in map(_facts, distributions(path=folders)):
+        by_name.setdefault(_normal(one.name), one)
+        for module in one.modules:
+            by_module.setdefault(module, []).append(one)
+    return by_module, by_name
 
 
-def _lists(one: Distribution, name: str, places: Iterable[str]) -> bool:
-    """Say whether a distribution lists a module, as it is imported from these places, as its own."""
-    root = _root(one)
-    within = [
-        os.path.relpath(real, root) for p in places if (real := os.path.realpath(p)).startswith(f"{root}{os.sep}")
-    ]
+@lru_cache(maxsize=4096)
+def _named(name: str, when: Installation) -> _Facts | None:
+    """Find a distribution, an installed one first; ``None`` for an extra that is not installed."""
+    try:
+        return _site(when)[1].get(_normal(name)) or _facts(distribution(name))
+    except PackageNotFoundError:
+        return None
+
+
+def _facts(one: Distribution) -> _Facts:
+    """Read what a distribution says of itself."""
+    headers = _headers(one)
+    required = [value for header, value in headers if header == "requires-dist"] or one.read_text("requires.txt")
+    requires = (one.requires or ()) if isinstance(required, str) else required or ()
     recorded = _recorded(one)
-    if recorded is None:
+    root = os.path.realpath(str(one.locate_file("")))
+    folder = Path(str(getattr(one, "_path", "")))
+    return _Facts(
+        name=dict(headers).get("name", folder.name),
+        version=dict(headers).get("version", ""),
+        requires=tuple(r for r in requires if not _FOR_DEVELOPMENT.search(r)),
+        modules=frozenset(_modules(root, recorded or (), one.read_text("top_level.txt") or "")),
+        recorded=recorded,
+        is_editable=_is_editable(one),
+        root=root,
+        metadata=tuple(str(folder / n) for n in ("METADATA", "PKG-INFO", "RECORD") if (folder / n).is_file()),
+    )
+
+
+def _headers(one: Distribution) -> list[tuple[str, str]]:
+    """Read the headers of a distribution's metadata."""
+    text = one.read_text("METADATA") or one.read_text("PKG-INFO") or one.read_text("") or ""
+    head = text.replace("\r\n", "\n").partition("\n\n")[0].replace("\n ", " ").replace("\n\t", " ")
+    parts = [line.partition(":") for line in head.splitlines()]
+    return [(header.strip().lower(), value.strip()) for header, _, value in parts]
+
+
+def _lists(one: _Facts, name: str, places: Iterable[str]) -> bool:
+    """Say whether a distribution lists a module, as it is imported from these places, as its own."""
+    inside = f"{one.root}{os.sep}"
+    within = [real.removeprefix(inside) for p in places if (real := os.path.realpath(p)).startswith(inside)]
+    if one.recorded is None:
         return any(Path(path).parts[0].partition(".")[0] == name for path in within)
-    return any(path in recorded or any(r.startswith(f"{path}{os.sep}") for r in recorded) for path in within)
-
-
-def _root(one: Distribution) -> str:
-    """Give the folder that a distribution is installed in."""
-    return os.path.realpath(str(one.locate_file("")))
-
-
-def _is_believed(one: Distribution) -> bool:
-    """Say whether a distribution lies where only an installer puts it."""
-    return _root(one) in site_folders()
+    return any(path in one.recorded or any(r.startswith(f"{path}{os.sep}") for r in one.recorded) for path in within)
 
 
 def _is_editable(one: Distribution) -> bool:
@@ -182,13 +217,13 @@ def _recorded(one: Distribution) -> frozenset[str] | None:
     return frozenset(os.path.normpath(row[0]) for row in csv.reader(text.splitlines()) if row)
 
 
-def _modules(one: Distribution) -> set[str]:
+def _modules(root: str, recorded: Iterable[str], declared: str) -> set[str]:
     """Name the top-level modules that a distribution brings, or stands for."""
-    found = set((one.read_text("top_level.txt") or "").split())
-    for path in _recorded(one) or ():
+    found = set(declared.split())
+    for path in recorded:
         first, _, rest = path.partition(os.sep)
         if first.endswith(".pth") and not rest:
-            found |= _brought_by(Path(_root(one), first))
+            found |= _brought_by(Path(root, first))
         elif first != ".." and (name := module_named(first)) is not None and (rest or first.endswith(IMPORTABLE)):
             found.add(name)
     return found
@@ -204,32 +239,19 @@ def _brought_by(pth: Path) -> set[str]:
     return {name for entry in entries if (name := module_named(entry)) is not None}
 
 
-def _metadata_files(one: Distribution) -> list[str]:
-    """Give the files that an installer writes anew with a distribution: what it is, and what belongs to it."""
-    folder = Path(str(getattr(one, "_path", "")))
-    return [str(folder / name) for name in ("METADATA", "PKG-INFO", "RECORD") if (folder / name).is_file()]
-
-
-def _required(roots: Iterable[Distribution]) -> list[Distribution]:
+def _required(roots: Iterable[_Facts], when: Installation) -> list[_Facts]:
     """Give distributions and the installed ones that they require, for extras as well."""
-    found: dict[str, Distribution] = {}
+    found: dict[str, _Facts] = {}
     waiting = list(roots)
     while waiting:
         one = waiting.pop()
-        if one.name.lower() in found:
-            continue
-        found[one.name.lower()] = one
-        for requirement in one.requires or ():
-            named = _REQUIREMENT.match(requirement)
-            if named is not None and not _FOR_DEVELOPMENT.search(requirement):
-                waiting += _named(named[0])
+        if _normal(one.name) not in found:
+            found[_normal(one.name)] = one
+            named = [match[0] for requirement in one.requires if (match := _REQUIREMENT.match(requirement))]
+            waiting += [other for name in named if (other := _named(name, when)) is not None]
     return list(found.values())
 
 
-def _named(name: str) -> list[Distribution]:
-    """Find a distribution, an installed one first; none for an extra that is not installed."""
-    try:
-        folders = [folder for folder in sys.path if os.path.realpath(folder) in site_folders()]
-        return list(distributions(name=name, path=folders))[:1] or [distribution(name)]
-    except PackageNotFoundError:
-        return []
+def _normal(name: str) -> str:
+    """Write a distribution's name as all ways to write it are compared."""
+    return re.sub(r"[-_.]+", "-", name).lower()
