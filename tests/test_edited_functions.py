@@ -221,7 +221,7 @@ def test_a_module_that_stays_as_it_is_serves(applications):
 
 def test_modules_that_are_edited_between_two_applications(applications):
     """Whatever they are called and wherever they lie: an index of before does not serve the function of after."""
-    files = {"ümod": "ümod.py", "my-mod": "my-mod.py", "calendar": "calendar.py", "acme.local": "acme/local.py"}
+    files = {"ümod": "ümod.py", "my-mod": "my-mod.py", "sched": "sched.py", "acme.local": "acme/local.py"}
     files |= {"eggy": "eggy/__init__.py", "calling": "helper.py"}
     metadata = "Metadata-Version: 2.1\nName: {}\nVersion: 1.0\n"
     applications.write("calling.py", "def f(text):\n    return __import__('helper').f(text)\n")

@@ -157,6 +157,11 @@ def test_a_module_that_is_imported_by_a_call(lake, importing):
         "def f(x):\n    return eval('__imp' 'ort__')(x)\n",
         "import runpy\ndef f(x):\n    return runpy.run_path(x)['f'](x)\n",
         "import sys\ndef f(x):\n    sys.path.insert(0, x)\n    import told_helper\n",
+        "import sys as s\ndef f(x):\n    s.path.insert(0, x)\n    import told_helper\n",
+        "import builtins as b\ndef f(x):\n    b.exec(x)\n",
+        "from builtins import exec as run\ndef f(x):\n    run(x)\n",
+        "import pydoc\ndef f(x):\n    return pydoc.locate(x)\n",
+        "from importlib.metadata import entry_points\ndef f(x):\n    return entry_points()[0].load()\n",
         "from importlib.util import spec_from_file_location\ndef f(x):\n    return x\n",
     ],
 )
@@ -249,6 +254,28 @@ def test_a_local_portion_of_an_installed_package_that_extends_its_path(lake, ext
     assert_told(lake, "told_acme.local", "told_acme/local.py")
 
 
+def test_a_module_that_was_put_among_installed_ones(lake, monkeypatch):
+    lake.install("acme-core", {"told_acme/core.py": ONE})
+    lake.install("told-one", {"told_one/__init__.py": ONE, "told_one/m.py": ONE})
+    assert versions("told_one.m") == ["told-one==1.0"]
+    for module in ("told_acme", "told_one"):
+        assert_told(lake, f"{module}.put", f"{module}/put.py", "site")
+        assert_told(lake, f"{module}.sub.m", f"{module}/sub/m.py", "site")
+    lake.write("egg/told_acme/inner.py", ONE, "site")
+    monkeypatch.syspath_prepend(lake.site / "egg")
+    assert_told(lake, "told_acme.inner", "egg/told_acme/inner.py", "site")
+
+
+def test_a_module_in_the_folder_of_pythons_own(lake, monkeypatch):
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(lake.local))
+    distributions.is_pythons_own.cache_clear()
+    lake.write("statistics.py")
+    assert versions("statistics") == []
+    assert_told(lake, "told_custom", "told_custom.py")
+    monkeypatch.undo()
+    distributions.is_pythons_own.cache_clear()
+
+
 def test_metadata_beside_sources_says_nothing_of_them(lake):
     lake.install("told-eggy", {"told_eggy/__init__.py": ONE}, where="local")
     assert_told(lake, "told_eggy", "told_eggy/__init__.py")
@@ -275,6 +302,10 @@ def test_what_an_installed_package_requires_may_be_hidden(lake):
     lake.install("told-two", {"told_two.py": ONE})
     assert versions("told_one") == ["told-one==1.0", "told-two==1.0"]
     assert_told(lake, "told_one", "told_two.py")
+    (lake.local / "told_two.py").unlink()
+    lake.write("told_two/__init__.py", "")
+    lake.write("told_two/inner.py", "exec(input())\n")
+    assert versions("told_one") is None
 
 
 def test_what_an_installed_package_requires_may_be_under_development(lake, tmp_path, monkeypatch):

@@ -49,6 +49,8 @@ class Installed:
         The files that an installer writes anew with them.
     roots
         The folders that they are installed in.
+    recorded
+        The files that they list; ``None`` when one of them has no list.
     unknown
         A required distribution of which nothing tells what its modules are.
     """
@@ -57,7 +59,15 @@ class Installed:
     needs: tuple[str, ...]
     evidence: frozenset[str]
     roots: tuple[str, ...]
+    recorded: frozenset[str] | None = None
     unknown: str = ""
+
+    def unlisted(self, root: str, names: Iterable[str]) -> bool:
+        """Say whether one of some modules is there, and no distribution lists it: someone else put it there."""
+        paths = [os.path.join(*name.split(".")) for name in names if "." in name.strip(".")]  # noqa: PTH118
+        files = [path + end for path in paths for end in (".py", f"{os.sep}__init__.py")]
+        unlisted = [path for path in files if self.recorded is not None and path not in self.recorded]
+        return any(os.path.isfile(os.path.join(root, path)) for path in unlisted)  # noqa: PTH113, PTH118  (many)
 
 
 def installation() -> Installation:
@@ -95,6 +105,7 @@ def installed(name: str, places: tuple[str, ...], when: Installation) -> Install
         needs=tuple(sorted({module for one in required for module in one.modules} - {name})),
         evidence=frozenset(path for one in required for path in one.metadata),
         roots=tuple(sorted({one.root for one in own})),
+        recorded=_all_recorded(own),
         unknown=next(iter(untold), ""),
     )
 
@@ -190,6 +201,12 @@ def _headers(one: Distribution) -> list[tuple[str, str]]:
     head = text.replace("\r\n", "\n").partition("\n\n")[0].replace("\n ", " ").replace("\n\t", " ")
     parts = [line.partition(":") for line in head.splitlines()]
     return [(header.strip().lower(), value.strip()) for header, _, value in parts]
+
+
+def _all_recorded(some: Iterable[_Facts]) -> frozenset[str] | None:
+    """Give the files that distributions list; ``None`` when one of them has no list."""
+    lists = [one.recorded for one in some]
+    return None if None in lists else frozenset(path for files in lists for path in files or ())
 
 
 def _lists(one: _Facts, name: str, places: Iterable[str]) -> bool:

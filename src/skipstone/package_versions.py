@@ -24,8 +24,8 @@ from importlib.machinery import (
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skipstone.distributions import Installation, Installed, installation, installed, is_pythons_own
-from skipstone.local_sources import local_sources
+from skipstone.distributions import Installation, installation, installed, is_pythons_own
+from skipstone.local_sources import ANY, local_sources
 from skipstone.own_sources import own_digest, own_files
 from skipstone.source_imports import is_dynamic
 
@@ -39,6 +39,7 @@ OWN = "skipstone"
 """This package: workers have it as the driver sent it, so what it is does not change while an application runs."""
 
 _WORDS = re.compile(r"\w+(?:\.\w+)*")
+_PYTHONS = sys.stdlib_module_names | {"test"}
 _SPARKS = frozenset({"pyspark", "py4j", "__main__"})
 _OWN_NEEDS = ("numpy", "pandas", "pyarrow", "shapely", "xxhash")
 _UNTOLD = "nothing tells two states of the package {} apart"
@@ -124,7 +125,7 @@ def packages_here(names: Iterable[str]) -> Packages:
         tops: set[str] = set()
         for name in named:
             top = name.partition(".")[0]
-            if top not in _SPARKS and name not in wanted.setdefault(top, set()):
+            if top and top not in _SPARKS and name not in wanted.setdefault(top, set()):
                 wanted[top].add(name)
                 tops.add(top)
         named = []
@@ -188,7 +189,7 @@ def _found(top: str, wanted: Collection[str], when: Installation, places: dict[s
     plain = spec if _is_plain(spec) else _of_file(top, spec)
     if plain is None:
         return _Package(unknown="it is imported in a way of its own, not from a file")
-    if plain.loader in _OF_PYTHON or (plain.origin and is_pythons_own(plain.origin)):
+    if plain.loader in _OF_PYTHON or (top in _PYTHONS and plain.origin and is_pythons_own(plain.origin)):
         return _NOTHING
     return _of_places(top, plain, wanted, when)
 
@@ -209,7 +210,7 @@ def _of_file(top: str, spec: ModuleSpec) -> ModuleSpec | None:
     plain = PathFinder.find_spec(top)
     if plain is None or not _is_plain(plain) or plain.origin is None:
         return None
-    is_same = plain.origin == spec.origin or (top in sys.stdlib_module_names and is_pythons_own(plain.origin))
+    is_same = plain.origin == spec.origin or (top in _PYTHONS and is_pythons_own(plain.origin))
     return plain if is_same else None
 
 
@@ -227,20 +228,14 @@ def _of_places(top: str, spec: ModuleSpec, wanted: Collection[str], when: Instal
     evidence = vouched.evidence | ({origin} if origin and os.path.isfile(origin) else set())  # noqa: PTH113  (many)
     if origin is not None and _extends_path(origin):
         folders += [folder for entry in sys.path if os.path.isdir(folder := str(Path(entry, top)))]  # noqa: PTH112
-    portions = _portions(dict.fromkeys(folders), vouched)
+    needs = tuple(need + ANY for need in vouched.needs)
+    roots = {os.path.join(root, top) for root in vouched.roots if not vouched.unlisted(root, wanted)}  # noqa: PTH118
+    portions = [None if os.path.realpath(folder) in roots else folder for folder in dict.fromkeys(folders)]
     if not any(portions):
-        return _Package(vouched.versions, vouched.needs, evidence)
+        return _Package(vouched.versions, needs, evidence, depends=True)
     found = local_sources(top, portions, wanted, is_namespace=True)
     versions = vouched.versions | ({found.digest} if found.digest else set())
-    return _Package(versions, (*vouched.needs, *found.needs), evidence | found.evidence, found.unknown, depends=True)
-
-
-def _portions(folders: Iterable[str], vouched: Installed) -> list[str | None]:
-    """Give the folders of a package, without those that lie where a distribution of it was installed."""
-    return [
-        None if any(os.path.realpath(folder).startswith(f"{root}{os.sep}") for root in vouched.roots) else folder
-        for folder in folders
-    ]
+    return _Package(versions, (*needs, *found.needs), evidence | found.evidence, found.unknown, depends=True)
 
 
 @cache

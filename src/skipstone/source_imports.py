@@ -17,10 +17,12 @@ _DYNAMIC = (
     | {
         *("load_module", "spec_from_loader", "module_from_spec", "SourcelessFileLoader", "ExtensionFileLoader"),
         *("resolve_name", "walk_packages", "iter_modules", "extend_path", "declare_namespace", "addsitedir"),
+        *("entry_points", "iter_entry_points", "load_entry_point", "importfile", "safeimport"),
         *("meta_path", "path_hooks", "__path__", "__loader__"),
     }
 )
 _EVALUATING = frozenset({"exec", "eval"})  # as names: methods that are called so are others
+_OF_MODULES = {"sys": {"path"}, "builtins": _EVALUATING, "__builtins__": _EVALUATING, "pydoc": {"locate"}}
 _HERE = frozenset({"__name__", "__package__"})
 
 
@@ -69,6 +71,8 @@ def imports_of(source: bytes, module: str, *, is_package: bool) -> Imports:
     found = _Finder(module if is_package else module.rpartition(".")[0], module)
     known: set[int] = set()  # mentions whose calls say what they import
     for vertex in vertices:
+        if isinstance(vertex, ast.Import):
+            found.aliases |= {alias.asname: alias.name for alias in vertex.names if alias.asname}
         if isinstance(vertex, ast.Call) and _name(vertex.func) in _BY_NAME and found.called(vertex):
             known.add(id(vertex.func))
     for vertex in vertices:
@@ -82,6 +86,7 @@ class _Finder:
 
     def __init__(self, package: str, module: str) -> None:
         self.imports = Imports()
+        self.aliases: dict[str, str] = {}
         self._package = package
         self._module = module
 
@@ -94,9 +99,9 @@ class _Finder:
         elif isinstance(vertex, ast.Name) and (vertex.id in _DYNAMIC or vertex.id in _EVALUATING):
             self._compute(vertex.id, vertex)
         elif isinstance(vertex, ast.Attribute):
-            of_sys = vertex.attr == "path" and _name(vertex.value) == "sys"
-            if of_sys or vertex.attr in _DYNAMIC:
-                self._compute("sys.path" if of_sys else vertex.attr, vertex)
+            of = _name(vertex.value)
+            if vertex.attr in _DYNAMIC or vertex.attr in _OF_MODULES.get(self.aliases.get(of, of), ()):
+                self._compute(vertex.attr, vertex)
         elif isinstance(vertex, ast.Constant) and isinstance(vertex.value, str) and vertex.value in _DYNAMIC:
             self._compute(vertex.value, vertex)
 
@@ -158,8 +163,8 @@ class _Finder:
                 self.imports.packages.add(base)
             else:
                 self.imports.names.add(f"{base}.{alias.name}")
-            of_sys = base == "sys" and alias.name == "path"
-            if of_sys or (alias.name in _DYNAMIC and (alias.name not in _BY_NAME or alias.asname)):
+            is_dynamic = alias.name in _DYNAMIC and (alias.name not in _BY_NAME or alias.asname)
+            if is_dynamic or alias.name in _OF_MODULES.get(base, ()):
                 self._compute(alias.name, vertex)
 
     def _compute(self, what: str, vertex: ast.expr | ast.stmt) -> None:
