@@ -276,6 +276,24 @@ def test_a_module_in_the_folder_of_pythons_own(lake, monkeypatch):
     distributions.is_pythons_own.cache_clear()
 
 
+def test_two_builds_of_one_version(lake):
+    """``pip install .`` brings what the sources are by then, under the version that they had before."""
+    lake.install("told-one", {"told_one.py": ONE})
+    lake.write("told_one-1.0.dist-info/RECORD", "told_one.py,sha256=a,1\n../../bin/told,sha256=x,2\n", "site")
+    before = versions("told_one")
+    lake.write("told_one-1.0.dist-info/RECORD", "told_one.py,sha256=b,1\n../../bin/told,sha256=x,2\n", "site")
+    lake.write("told_touched", "", "site")
+    assert len(before) == 1
+    assert versions("told_one") != before
+
+
+def test_every_distribution_that_has_modules_in_a_package_counts(lake):
+    lake.install("acme-core", {"told_acme/__init__.py": ""})
+    lake.install("acme-more", {"told_acme/more.py": ""}, requires=["told-one"])
+    lake.install("told-one", {"told_one.py": ONE})
+    assert versions("told_acme.more") == ["acme-core==1.0", "acme-more==1.0", "told-one==1.0"]
+
+
 def test_metadata_beside_sources_says_nothing_of_them(lake):
     lake.install("told-eggy", {"told_eggy/__init__.py": ONE}, where="local")
     assert_told(lake, "told_eggy", "told_eggy/__init__.py")

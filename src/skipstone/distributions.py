@@ -8,6 +8,7 @@ that anyone may edit.
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import os
 import re
@@ -94,9 +95,9 @@ def installed(name: str, places: tuple[str, ...], when: Installation) -> Install
     when
         The installation.
     """
-    by_module = _site(when)[0]
-    own = [one for one in by_module.get(name, ()) if not one.is_editable and _lists(one, name, places)]
-    if not own:
+    by_module = _site(_own_folders(when))[0]
+    own = [one for one in by_module.get(name, ()) if not one.is_editable]
+    if not any(_lists(one, name, places) for one in own):
         return None
     required = _required(own, when)
     untold = [one.name for one in required if not one.modules and (one.is_editable or one.root not in site_folders())]
@@ -153,13 +154,23 @@ class _Facts:
     metadata: tuple[str, ...]
 
 
+def _own_folders(when: Installation) -> Installation:
+    """Give what of an installation is the interpreter's own, and changes with distributions only."""
+    return tuple((folder, changed) for folder, changed in when if _real(folder) in site_folders())
+
+
+@lru_cache(maxsize=1024)
+def _real(folder: str) -> str:
+    """Resolve the links on the way to a folder of the search path."""
+    return os.path.realpath(folder)
+
+
 @lru_cache(maxsize=4)
-def _site(when: Installation) -> tuple[Mapping[str, list[_Facts]], Mapping[str, _Facts]]:
+def _site(folders: Installation) -> tuple[Mapping[str, list[_Facts]], Mapping[str, _Facts]]:
     """Give the distributions in the interpreter's own folders, by their top-level modules and by their names."""
-    folders = [folder for folder, _ in when if os.path.realpath(folder) in site_folders()]
     by_module: dict[str, list[_Facts]] = {}
     by_name: dict[str, _Facts] = {}
-    for one in map(_facts, distributions(path=folders)):
+    for one in map(_facts, distributions(path=[folder for folder, _ in folders])):
         by_name.setdefault(_normal(one.name), one)
         for module in one.modules:
             by_module.setdefault(module, []).append(one)
@@ -170,7 +181,7 @@ def _site(when: Installation) -> tuple[Mapping[str, list[_Facts]], Mapping[str, 
 def _named(name: str, when: Installation) -> _Facts | None:
     """Find a distribution, an installed one first; ``None`` for an extra that is not installed."""
     try:
-        return _site(when)[1].get(_normal(name)) or _facts(distribution(name))
+        return _site(_own_folders(when))[1].get(_normal(name)) or _facts(distribution(name))
     except PackageNotFoundError:
         return None
 
@@ -180,12 +191,13 @@ def _facts(one: Distribution) -> _Facts:
     headers = _headers(one)
     required = [value for header, value in headers if header == "requires-dist"] or one.read_text("requires.txt")
     requires = (one.requires or ()) if isinstance(required, str) else required or ()
-    recorded = _recorded(one)
+    records = _records(one)
+    recorded = None if records is None else frozenset(path for path, _ in records)
     root = os.path.realpath(str(one.locate_file("")))
     folder = Path(str(getattr(one, "_path", "")))
     return _Facts(
         name=dict(headers).get("name", folder.name),
-        version=dict(headers).get("version", ""),
+        version=dict(headers).get("version", "") + _contents(records or ()),
         requires=tuple(r for r in requires if not _FOR_DEVELOPMENT.search(r)),
         modules=frozenset(_modules(root, recorded or (), one.read_text("top_level.txt") or "")),
         recorded=recorded,
@@ -226,12 +238,18 @@ def _is_editable(one: Distribution) -> bool:
         return True
 
 
-def _recorded(one: Distribution) -> frozenset[str] | None:
-    """Give the files that a distribution lists, relative to its folder; ``None`` when it has no list."""
+def _records(one: Distribution) -> list[tuple[str, str]] | None:
+    """Give the files that a distribution lists, relative to its folder, with their digests; ``None`` without a list."""
     text = one.read_text("RECORD")
     if text is None:
         return None
-    return frozenset(os.path.normpath(row[0]) for row in csv.reader(text.splitlines()) if row)
+    return [(os.path.normpath(row[0]), row[1] if len(row) > 1 else "") for row in csv.reader(text.splitlines()) if row]
+
+
+def _contents(records: Iterable[tuple[str, str]]) -> str:
+    """Tell two builds of one version apart by what they list of their modules; empty when they list no digests."""
+    rows = [f"{path} {digest}" for path, digest in records if digest and path.endswith((".py", ".so", ".pyd"))]
+    return f"/{hashlib.sha256(chr(10).join(sorted(rows)).encode()).hexdigest()[:12]}" if rows else ""
 
 
 def _modules(root: str, recorded: Iterable[str], declared: str) -> set[str]:
