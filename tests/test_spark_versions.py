@@ -49,6 +49,21 @@ assert [(i.objects, i.relevant_rows, i.kept_objects) for i in measured] == [(4, 
 queries[0].collect()
 (scan,) = last_query(spark)
 assert scan.run_seconds > 0 and (scan.rows_read, scan.files_read) == (1, 1), scan
+# A plan that is run again under other settings, which the readers of rows look up in their tasks.
+Path("text").mkdir()
+for n, day in enumerate(("2020-1-1", "2020-02-02", "2020-03-03")):
+    (Path("text") / f"{n}.csv").write_text(day + "\\n")
+def days():
+    return spark.read.schema("d DATE").option("dateFormat", "yyyy-MM-dd").csv("text")
+policy = "spark.sql.legacy.timeParserPolicy"
+with conf(spark, {policy: "CORRECTED"}):
+    Dataset(days()).create_indexes(MinMaxIndex("d"))
+    assert assert_same_rows(spark, days().where("d = DATE'2020-02-02'")) == 2
+    early = days().where("d = DATE'2020-01-01'")
+    assert (early.count(), len(early.collect()), len(early.rdd.collect())) == (0, 0, 0)
+    with conf(spark, {policy: "LEGACY"}):
+        assert len(early.collect()) == 1
+    assert len(early.collect()) == 0
 print("ALL WELL")
 """
 

@@ -32,10 +32,12 @@ private[skipstone] case class Environment(groups: Map[String, Seq[(String, Strin
   def stamp(wanted: Set[String]): Map[String, Seq[(String, String)]] = groups.view.filterKeys(wanted).toMap
 
   /** The settings of Spark SQL's that count and are not at their defaults: a task may look them up. */
-  def lookedUp: Map[String, String] = groups("values").collect {
-    case ("caseSensitive", "true") => "spark.sql.caseSensitive" -> "true"
-    case (name, value) if name.startsWith("spark.sql.") && !Environment.isDefault(name, value) => name -> value
-  }.toMap
+  def lookedUp(wanted: Set[String]): Map[String, String] =
+    (wanted + Environment.Values).flatMap(groups.getOrElse(_, Nil)).collect {
+      case ("caseSensitive", value) => "spark.sql.caseSensitive" -> value
+      case ("ansi", value) => "spark.sql.ansi.enabled" -> value
+      case (name, value) if name.startsWith("spark.sql.") => name -> value
+    }.filterNot { case (name, value) => Environment.isDefault(name, value) }.toMap
 
   def write(g: JsonGenerator, name: String): Unit = {
     g.writeObjectFieldStart(name)
@@ -45,6 +47,8 @@ private[skipstone] case class Environment(groups: Map[String, Seq[(String, Strin
 }
 
 private[skipstone] object Environment {
+  val Values = "values"
+  val Session = "session"
   private val Typed = Set("parquet", "orc", "avro")
   private val Text = Set("csv", "json", "xml", "text")
   private val Own = Typed ++ Text + "binaryfile"
@@ -130,13 +134,15 @@ private[skipstone] object Environment {
     val parsing = if (Typed(format) || format == "binaryfile") Nil else
       Seq(ansi, java, spark) ++ lowered(options).get("timezone").map(z => "option timeZone" -> zoned(z))
     // XML reads numbers by the JVM's locale; what Spark's old parsers and other formats look at is not known.
-    val machine = if (format == "xml" || !Own(format) || (legacy && Text(format))) Seq("JVM locale" -> jvm.locale, "JVM zone" -> jvm.zone) else Nil
+    val machine = if (format == "xml" || !Own(format) || (legacy && Text(format))) Seq("JVM locale" -> jvm.locale, "JVM zone" -> jvm.zone)
+      else if (format == "orc") Seq("JVM zone" -> jvm.zone) // a timestamp may be read as text or a number
+      else Nil
     val timestamps = if (Typed(format)) Seq("JVM zone" -> jvm.zone) else Nil
     Environment(Map(
-      "values" -> (Seq(sensitive) ++ zones ++ parsing ++ machine ++ effective ++ changed ++ hadoop).sorted,
+      Values -> (Seq(sensitive) ++ zones ++ parsing ++ machine ++ effective ++ changed ++ hadoop).sorted,
       "timestamps" -> timestamps,
       "partitions" -> (Seq("sessionTimeZone" -> zone) ++ Partitions.flatMap(n => valueOf(conf, n).map(n -> _))).sorted,
-      "session" -> (Seq(ansi, sensitive, "sessionTimeZone" -> zone) ++ expressions(set)).sorted,
+      Session -> (Seq(ansi, sensitive, "sessionTimeZone" -> zone) ++ expressions(set)).sorted,
       "machine" -> Seq("JVM charset" -> jvm.charset, "JVM locale" -> jvm.locale, "JVM zone" -> jvm.zone, java, spark)))
   }
 

@@ -22,8 +22,7 @@ private[skipstone] object Executors {
 
   def jvm(context: SparkContext): Jvm = if (context.isLocal) Jvm.here else {
     val answers = answersOf(context)
-    val missing = present(context).filterNot(answers.contains)
-    if (missing.nonEmpty || answers.isEmpty) {
+    if (!areKnown(context)) {
       askLater(context)
       unknown("not known yet of the executors")
     } else answers.values.toSet + Jvm.here match {
@@ -32,8 +31,8 @@ private[skipstone] object Executors {
     }
   }
 
-  /** Ask those who were not asked yet, and wait. */
-  def ask(context: SparkContext): Unit = if (!context.isLocal) {
+  /** Ask, unless all have answered, and wait. */
+  def ask(context: SparkContext): Unit = if (!context.isLocal && !areKnown(context)) {
     val tasks = math.max(context.defaultParallelism, TasksAnExecutor * math.max(1, present(context).size))
     val answers = context.parallelize(0 until tasks, tasks).map(_ => SparkEnv.get.executorId -> Jvm.here).collect()
     synchronized { known = Answers(new WeakReference(context), answersOf(context) ++ answers) }
@@ -47,6 +46,11 @@ private[skipstone] object Executors {
     } finally asking.set(false), "skipstone-executors")
     thread.setDaemon(true)
     thread.start()
+  }
+
+  private def areKnown(context: SparkContext): Boolean = {
+    val answers = answersOf(context)
+    answers.nonEmpty && present(context).forall(answers.contains)
   }
 
   private def answersOf(context: SparkContext): Map[String, Jvm] =

@@ -2,13 +2,14 @@ package org.apache.spark.sql.skipstone
 
 import java.io.ObjectOutputStream
 
+import scala.reflect.ClassTag
 import scala.util.Try
 
 import org.apache.spark.{NarrowDependency, Partition, TaskContext}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder}
-import org.apache.spark.sql.catalyst.plans.physical.Partitioning
+import org.apache.spark.sql.catalyst.plans.physical.{Partitioning, SinglePartition}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.datasources._
@@ -21,8 +22,8 @@ import org.apache.spark.sql.vectorized.ColumnarBatch
  * A plan may run later than it was made, and more than once, and the settings that readers look at are those of then:
  *  - Most are taken at the first run, when Spark makes the reader, which it keeps. If they are not as planned, the scan is
  *    one of all objects, for good.
- *  - Some are looked up by the tasks of each run (by readers of rows; those of columns look up none): the run's own, or, in
- *    a run of an RDD outside of a query, the defaults. [[GuardedRDD]] sees to that.
+ *  - Some are looked up by the tasks of each run: the run's own, or, in a run of an RDD outside of a query, the defaults.
+ *    Readers of rows do that, and expressions; readers of columns do not. [[GuardedRDD]] sees to it.
  *
  * Either way the rows are those that Spark would give without skipping.
  */
@@ -37,14 +38,15 @@ case class GuardedScanExec(child: SparkPlan) extends UnaryExecNode {
   override def supportsRowBased: Boolean = child.supportsRowBased
   override def vectorTypes: Option[Seq[String]] = child.vectorTypes
 
-  override protected def doExecute(): RDD[InternalRow] = run(_.execute())(guard.over)
-  override protected def doExecuteColumnar(): RDD[ColumnarBatch] = run(_.executeColumnar())(Some(_))
+  override protected def doExecute(): RDD[InternalRow] = run(_.execute())
+  override protected def doExecuteColumnar(): RDD[ColumnarBatch] = run(_.executeColumnar())
   override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan = copy(child = newChild)
 
-  private def run[T](execute: SparkPlan => T)(guarded: T => Option[T]): T = {
-    val kept = if (guard.still.holds) guarded(execute(child)) else None
+  private def run[T: ClassTag](execute: SparkPlan => RDD[T]): RDD[T] = {
+    val kept = if (guard.still.holds) guard.over(execute(child), execute) else None
     // The reader is made by now; a setting that changed while it was made shows here.
-    kept.filter(_ => guard.still.holds).getOrElse(execute(guard.whole))
+    val rows = kept.filter(_ => guard.still.holds).getOrElse(execute(guard.whole))
+    if (outputPartitioning == SinglePartition && rows.getNumPartitions > 1) rows.coalesce(1) else rows
   }
 }
 
@@ -62,32 +64,25 @@ private[skipstone] class Guard(scan: SparkPlan with FileSourceScanLike) {
     }.toArray)
   }
 
-  def over(kept: RDD[InternalRow]): Option[RDD[InternalRow]] =
-    if (Guard.files(kept).isEmpty) None else {
-      val lookedUp = still.lookedUp
-      if (lookedUp.nonEmpty) others // while there is a query to wait for
-      Some(new GuardedRDD(this, kept, lookedUp))
+  /** Guard the tasks of a scan, or leave it as it is if they look nothing up; none when they cannot be guarded. */
+  def over[T: ClassTag](kept: RDD[T], execute: SparkPlan => RDD[T]): Option[RDD[T]] =
+    if (scan.supportsColumnar && !still.isEvaluated && !still.verifies) Some(kept)
+    else if (scan.bucketedScan || Guard.files(kept).isEmpty) None // a task more would be one of no bucket
+    else {
+      val guarded = new GuardedRDD(this, kept, () => others(kept, execute(whole)), still.lookedUp)
+      if (still.lookedUp.nonEmpty) guarded.others // while there is a query to wait for
+      Some(guarded)
     }
 
-  /** What a task that is sent now takes along of the other objects, and whether it is known to need them. */
-  def along(task: Int, lookedUp: Map[String, String]): (Boolean, Array[FilePartition]) = {
-    val changed = !still.holdsByIdentity && !still.holds
-    (changed, if (changed || lookedUp.nonEmpty) others.getOrElse(task, Array.empty) else Array.empty)
-  }
-
-  // By the task that reads them: of a bucketed table the one of their bucket, otherwise any.
-  private lazy val others: Map[Int, Array[FilePartition]] = {
-    val kept = Guard.files(scan.execute()).toSeq.flatMap(_.filePartitions)
-    val paths = kept.iterator.flatMap(_.files).map(_.filePath.toString).toSet
-    Guard.files(whole.execute()).toSeq.flatMap(_.filePartitions)
+  private def others(kept: RDD[_], all: RDD[_]): Array[FilePartition] = {
+    val paths = Guard.files(kept).toSeq.flatMap(_.filePartitions).flatMap(_.files).map(_.filePath.toString).toSet
+    Guard.files(all).toArray.flatMap(_.filePartitions)
       .map(p => p.copy(files = p.files.filterNot(f => paths(f.filePath.toString)))).filter(_.files.nonEmpty)
-      .groupBy(p => if (scan.bucketedScan) p.index else p.index % math.max(1, kept.size))
-      .map { case (task, found) => task -> found.toArray }
   }
 }
 
 private[skipstone] object Guard {
-  /** The scan of files that an RDD is one partition by partition, or none. */
+  /** The scan of files that an RDD is, partition by partition, or none. */
   def files(rdd: RDD[_]): Option[FileScanRDD] = rdd match {
     case f: FileScanRDD => Some(f)
     case _ if rdd.getClass.getSimpleName == "MapPartitionsRDD" => files(rdd.dependencies.head.rdd)
@@ -96,33 +91,41 @@ private[skipstone] object Guard {
 }
 
 /**
- * The rows of kept objects, and of the others in a task that does not read as planned.
+ * The rows of kept objects, and one partition more: the rows of the others, if the task does not read as planned.
  *
- * Whether it does is looked at twice. When a task is sent: are the settings of the session still those of planning? It
+ * Whether it does is looked at twice. When the task is sent: are the settings of the session still those of planning? It
  * takes the other objects along if not, and also if settings that tasks look up are not at their defaults, for not every
  * task is sent with its session's settings. When it runs: are the settings that it sees those of planning?
  */
-private[skipstone] class GuardedRDD(@transient guard: Guard, kept: RDD[InternalRow], lookedUp: Map[String, String])
-    extends RDD[InternalRow](kept.sparkContext, Seq(new KeptDependency(kept))) {
+private[skipstone] class GuardedRDD[T: ClassTag](
+    @transient guard: Guard,
+    kept: RDD[T],
+    @transient found: () => Array[FilePartition],
+    lookedUp: Map[String, String]) extends RDD[T](kept.sparkContext, Seq(new KeptDependency(kept))) {
 
-  // One at least, or nothing is sent.
-  override protected def getPartitions: Array[Partition] = {
-    val found = kept.partitions.map(p => new GuardedPartition(p.index, Some(p), guard, lookedUp))
-    (if (found.isEmpty) Array(new GuardedPartition(0, None, guard, lookedUp)) else found).toArray[Partition]
+  @transient lazy val others: Array[FilePartition] = found()
+
+  /** What a task that is sent now takes along, and whether it is known to need it. */
+  def along(): (Boolean, Array[FilePartition]) = {
+    val changed = !guard.still.holds
+    (changed, if (changed || lookedUp.nonEmpty) others else Array.empty)
   }
 
-  override def compute(split: Partition, context: TaskContext): Iterator[InternalRow] = {
-    val partition = split.asInstanceOf[GuardedPartition]
-    val parent = firstParent[InternalRow]
-    val rows = partition.kept.iterator.flatMap(parent.iterator(_, context))
-    // Behind `++` it is asked when the others' turn comes: an RDD outside of a query has its session's settings while its
-    // iterators are made, and the defaults when they read.
-    if (partition.others.isEmpty) rows
-    else rows ++ (if (partition.changed || !asPlanned) partition.others.iterator.flatMap(parent.compute(_, context)) else Nil)
+  override protected def getPartitions: Array[Partition] = kept.partitions :+ new OtherObjects(kept.partitions.length, this)
+
+  override def compute(split: Partition, context: TaskContext): Iterator[T] = split match {
+    // Asked when it reads: an RDD outside of a query has its session's settings while iterators are made, not later.
+    case o: OtherObjects => Iterator.single(o).flatMap { _ =>
+      if (o.files.isEmpty || (!o.changed && asPlanned)) Nil
+      else o.files.iterator.flatMap(firstParent[T].compute(_, context))
+    }
+    case _ => firstParent[T].iterator(split, context)
   }
 
-  override protected def getPreferredLocations(split: Partition): Seq[String] =
-    split.asInstanceOf[GuardedPartition].kept.toSeq.flatMap(firstParent[InternalRow].preferredLocations)
+  override protected def getPreferredLocations(split: Partition): Seq[String] = split match {
+    case _: OtherObjects => Nil
+    case _ => firstParent[T].preferredLocations(split)
+  }
 
   private def asPlanned: Boolean = {
     val conf = SQLConf.get
@@ -130,23 +133,19 @@ private[skipstone] class GuardedRDD(@transient guard: Guard, kept: RDD[InternalR
   }
 }
 
-private class KeptDependency(kept: RDD[InternalRow]) extends NarrowDependency[InternalRow](kept) {
+private class KeptDependency[T](kept: RDD[T]) extends NarrowDependency[T](kept) {
   override def getParents(partition: Int): Seq[Int] = if (partition < rdd.partitions.length) Seq(partition) else Nil
 }
 
 /** Looks at what it takes along each time that it is sent, which is once for each run. */
-private class GuardedPartition(
-    override val index: Int,
-    val kept: Option[Partition],
-    @transient guard: Guard,
-    @transient lookedUp: Map[String, String]) extends Partition {
+private class OtherObjects(override val index: Int, @transient rows: GuardedRDD[_]) extends Partition {
   var changed: Boolean = false
-  var others: Array[FilePartition] = Array.empty
+  var files: Array[FilePartition] = Array.empty
 
   private def writeObject(out: ObjectOutputStream): Unit = synchronized {
-    val (known, along) = guard.along(index, lookedUp)
+    val (known, along) = rows.along()
     changed = known
-    others = along
+    files = along
     out.defaultWriteObject()
   }
 }

@@ -36,8 +36,6 @@ private[skipstone] class RelationJson(rel: LogicalRelation, running: classic.Spa
   /** Of the session that the files are read by, and of the one that runs the query, where that is another. */
   def environments(): Seq[Environment] = sessions.map(Environment.of(_, format, fs.options)).distinct
 
-  def settingsOfSessions: Seq[Map[String, String]] = sessions.map(_.sessionState.conf.getAllConfs)
-
   private def sessions: Seq[classic.SparkSession] =
     Seq(fs.sparkSession.asInstanceOf[classic.SparkSession], running).distinct
 

@@ -144,6 +144,7 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     if (entry.skipped > 0 && isTrue("spark.skipstone.verifyListing", "false")) {
       val changed = Listing.changed(listing, selected, keep, fs)
       keep.or(changed)
+      still.verify(() => Listing.changed(listing, selected, keep, fs).isEmpty)
       entry.skipped -= changed.cardinality
       entry.stale += changed.cardinality
       entry.bytesSkipped -= changed.stream().mapToLong(listing.lengths(_)).sum
@@ -271,15 +272,19 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
  */
 private[skipstone] class Still(described: RelationJson, planned: Seq[Environment], groups: Set[String]) {
   private val stamps = planned.map(_.stamp(groups))
-  private val settings = described.settingsOfSessions
+  @volatile private var unchanged: Option[() => Boolean] = None
 
-  def holds: Boolean = described.environments().map(_.stamp(groups)) == stamps
+  def holds: Boolean = described.environments().map(_.stamp(groups)) == stamps && unchanged.forall(_())
 
-  /** The same of the sessions alone, and at less cost where nothing at all was set. */
-  def holdsByIdentity: Boolean = described.settingsOfSessions == settings
+  /** From now on the objects that were not kept must also be as they were listed. */
+  def verify(check: () => Boolean): Unit = unchanged = Some(check)
+  def verifies: Boolean = unchanged.isDefined
+
+  /** Whether the decision rests on what Spark computes of the columns. */
+  def isEvaluated: Boolean = groups(Environment.Session)
 
   /** The settings that a task may look up, where they are not at their defaults. */
-  def lookedUp: Map[String, String] = planned.headOption.map(_.lookedUp).getOrElse(Map.empty)
+  lazy val lookedUp: Map[String, String] = planned.map(_.lookedUp(groups)).reduceOption(_ ++ _).getOrElse(Map.empty)
 }
 
 /** Takes the condition of a scan at the point where the rule runs, and plans nothing. */

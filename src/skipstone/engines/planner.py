@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from skipstone import registry
-from skipstone.environment import TIMESTAMPS
+from skipstone.environment import MACHINE, SESSION, TIMESTAMPS
 from skipstone.errors import SkipstoneError
 from skipstone.expressions.tree import And, Column, Expression, IsNotNull, Literal, Or
 from skipstone.indexing.records import ColumnRecord
@@ -230,7 +230,9 @@ def _difference(record: IndexRecord, index: Index, query: _Query, notes: _Notes)
         reason or changing_partitions(record.profile) or query.functions.difference(record.functions, query.condition)
     )
     if reason is None:
-        notes.environment |= dict.fromkeys(groups)
+        # A task may look up when it runs what was looked up, and compared by the function's or condition's identity,
+        # when the query was planned.
+        notes.environment |= dict.fromkeys((*groups, SESSION) if MACHINE in groups else groups)
     return reason
 
 

@@ -72,7 +72,7 @@ class ScanSchema:
         corrupt = None
         if described["format"] in _KEEPS_CORRUPT_RECORDS:
             options = {k.lower(): v for k, v in described["options"].items()}
-            values = described["environment"]["values"]
+            values = described.get("environment", {}).get("values", {})
             default = values.get("spark.sql.columnNameOfCorruptRecord", "_corrupt_record")
             corrupt = options.get("columnnameofcorruptrecord", default)
         return cls((*data, *partition), frozenset(f.name for f in partition), corrupt, case_sensitive)
