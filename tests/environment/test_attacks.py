@@ -379,3 +379,117 @@ def test_old_instants_rebased_by_the_zone_of_the_jvm(spark, tmp_path):
                         spark,
                         lambda p=wanted: spark.read.parquet(f"{tmp_path}/d").where(p).selectExpr("unix_micros(ts)"),
                     )
+
+
+@pytest.mark.parametrize("zones", [("UTC", "America/Los_Angeles"), ("America/Los_Angeles", "UTC")])
+def test_indexed_through_a_view_of_another_session(spark, tmp_path, zones):
+    text(tmp_path / "d", ".csv", *(f"{day} 00:00:00\n" for day in ("2020-01-01", "2020-06-01", "2021-01-01")))
+
+    def read(session):
+        return session.read.schema("ts TIMESTAMP").csv(f"{tmp_path}/d")
+
+    sessions = [spark.newSession() for _ in zones]
+    for session, zone in zip(sessions, zones, strict=True):
+        session.conf.set(ZONE, zone)
+    lender, asker = sessions
+    read(lender).createOrReplaceGlobalTempView("lent_to_index")
+    try:
+        Dataset(asker.table("global_temp.lent_to_index")).create_indexes(MinMaxIndex("ts"), ValueListIndex("ts"))
+        for moment in ("2020-01-01 00:00:00Z", "2020-01-01 08:00:00Z"):
+            wanted = f"ts = TIMESTAMP'{moment}'"
+            for session in sessions:
+                same_rows(session, lambda s=session, w=wanted: read(s).where(w))
+            same_rows(asker, lambda w=wanted: asker.table("global_temp.lent_to_index").where(w))
+    finally:
+        lender.catalog.dropGlobalTempView("lent_to_index")
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("format_", ["parquet", "orc"])
+def test_readers_of_rows_under_another_zone_of_the_jvm(spark, tmp_path, way, format_):
+    by_rows = {f"spark.sql.{format_}.enableVectorizedReader": "false", **UTC}
+    legacy = {f"spark.sql.parquet.{kind}RebaseModeInRead": "LEGACY" for kind in ("datetime", "int96")}
+    moments = [pa.array([us], pa.timestamp("us", "UTC")) for us in (-(10**16), 0, 10**15)]
+    parquet(tmp_path / "parquet", *({"ts": moment} for moment in moments))
+    with conf(spark, {**by_rows, **legacy}), jvm_zone(spark, "UTC"):
+        if format_ == "orc":
+            files = spark.read.parquet(f"{tmp_path}/parquet")
+            files.repartitionByRange(3, "ts").write.orc(f"{tmp_path}/orc")
+            age(tmp_path / "orc")
+
+        def read():
+            return spark.read.format(format_).load(f"{tmp_path}/{format_}")
+
+        index(read())
+
+        def steps(predicate):
+            run = way(read().where(predicate).selectExpr("unix_micros(ts)"))
+            with jvm_zone(spark, "America/Los_Angeles"):
+                return run()
+
+        same_steps(spark, lambda: steps("year(ts) < 1700 AND ts < timestamp_micros(-10000000000000000)"))
+        same_steps(spark, lambda: steps("ts > timestamp_micros(-10000000000000000) AND year(ts) < 1700"))
+        same_steps(spark, lambda: steps("ts = timestamp_micros(28800000000)"))
+
+
+@pytest.mark.parametrize("arrow", ["true", "false"])
+def test_results_of_functions_that_arrow_turns_to_text_otherwise(spark, tmp_path, arrow):
+    setting = "spark.sql.execution.pythonUDF.arrow.enabled"
+    parquet(tmp_path / "d", {"s": ["x"]}, {"s": ["y"]}, {"s": ["z"]})
+
+    def read():
+        return spark.read.parquet(f"{tmp_path}/d")
+
+    def is_x(s):
+        return s == "x"
+
+    with conf(spark, {setting: "false"}):
+        spark.udf.register("is_x", is_x, "string")
+        feature = FeatureIndex({f"{text}": f"is_x(s) = '{text}'" for text in ("true", "True")})
+        Dataset(read()).create_indexes(feature)
+        assert same_rows(spark, lambda: read().where("is_x(s) = 'true'"))
+    with conf(spark, {setting: arrow}):
+        for text_ in ("true", "True", "false", "False"):
+            same_rows(spark, lambda t=text_: read().where(f"is_x(s) = '{t}'"))
+        spark.udf.register("is_x", is_x, "string")
+        for text_ in ("true", "True", "false", "False"):
+            same_rows(spark, lambda t=text_: read().where(f"is_x(s) = '{t}'"))
+
+
+_FUNCTIONS = {
+    "spark.sql.legacy.sizeOfNull": ("size(a) = -1", {"spark.sql.ansi.enabled": "false"}, "false", "true"),
+    "spark.sql.legacy.followThreeValuedLogicInArrayExists": (
+        "coalesce(exists(a, x -> x > 5), true)",
+        {},
+        "false",
+        "true",
+    ),
+    "spark.sql.icu.caseMappings.enabled": ("lower(s) = 'i\u0307'", {}, "true", "false"),
+    "spark.sql.json.enablePartialResults": ("from_json(j, 'p INT, q INT').q = 1", {}, "false", "true"),
+}
+
+
+@pytest.mark.parametrize("setting", _FUNCTIONS)
+@pytest.mark.parametrize("way", ["at once", "planned before", "run before"])
+def test_settings_that_functions_of_features_look_at(spark, tmp_path, setting, way):
+    feature, also, before, after = _FUNCTIONS[setting]
+    schema = pa.schema({"a": pa.list_(pa.int64()), "s": pa.string(), "j": pa.string()})
+    rows = (
+        {"a": None, "s": "\u0130", "j": '{"p": "x", "q": 1}'},
+        {"a": [1, None], "s": "x", "j": '{"p": 1, "q": 2}'},
+        {"a": [9], "s": "y", "j": "x"},
+    )
+    parquet(tmp_path / "d", *(pa.Table.from_pylist([row], schema) for row in rows))
+
+    def steps():
+        df = spark.read.parquet(f"{tmp_path}/d").where(feature)
+        if way == "planned before":
+            df._jdf.queryExecution().executedPlan()
+        elif way == "run before":
+            df.collect()
+        with conf(spark, {setting: after}):
+            return (spark.read.parquet(f"{tmp_path}/d").where(feature) if way == "at once" else df).collect()
+
+    with conf(spark, {setting: before, **also}):
+        Dataset(spark.read.parquet(f"{tmp_path}/d")).create_indexes(FeatureIndex({"f": feature}))
+        same_steps(spark, steps)

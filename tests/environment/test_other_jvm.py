@@ -67,7 +67,9 @@ def answers(folder):
 
     def ask(jvm):
         if jvm not in found:
+            found[jvm] = None  # a JVM that does not answer is not asked again
             found[jvm] = _ask(folder, jvm)
+        assert found[jvm] is not None, f"{jvm}: see the first failure"
         return found[jvm]
 
     return ask
