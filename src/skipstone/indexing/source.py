@@ -109,14 +109,14 @@ class ObjectSource:
         """A predicate on the rows of ``read``: TRUE where what is read depends on the columns that are read with it.
 
         JSON and XML readers give the part of a broken record that they got hold of, which is more or less of it
-        depending on whether the broken part was asked for.  XML's may even take another element for a column then, and
-        show that a record is broken only if all columns are asked for.
+        depending on whether the broken part was asked for.  XML's, and JSON's in variants, may even take another
+        element for a column then, and show that a record is broken only if all columns are asked for.
         """
         column = self._bridge.unreadable(self._scan)
         if column is None:
             return None
         flaw = f"{_quoted(column)} IS NOT NULL"
-        if self.described["format"] == "xml":
+        if self.described["format"] == "xml" or any("variant" in c["t"] for c in self.described["columns"]):
             every = ", ".join(_quoted(c["n"]) for c in self.described["columns"] if not c["p"] and c["n"] != column)
             flaw = f"{flaw} OR length(to_json(struct({every}))) < 0"  # never: it asks for all columns
         return flaw

@@ -81,6 +81,8 @@ def _refuse_unsteady_csv(described: Mapping[str, Any], options: Mapping[str, str
     found = [] if _ONE_CHARACTER.fullmatch(separator) else [f"sep={separator!r}"]
     if (quoting := options.get("unescapedquotehandling", _QUOTING)).upper() != _QUOTING:
         found.append(f"unescapedQuoteHandling={quoting}")
+    if (escape := options.get("escape", "\\")) == options.get("quote", '"'):
+        found.append(f"escape={escape}, the same as quote,")
     if found:
         msg = (
             f"a dataset that is read with {' and '.join(found)} cannot be indexed: what Spark's CSV reader takes for a "
