@@ -93,6 +93,18 @@ def test_json_with_a_field_twice_inside_of_a_variant(spark, tmp_path):
         same_steps(spark, lambda p=predicate: read().where(p).selectExpr("b", "CAST(a AS STRING)").collect())
 
 
+def test_json_indexed_without_the_variant_that_is_read_later(spark, tmp_path):
+    """Columns of JSON are found by name, and schemas are not compared: but the other columns decide what b is."""
+    text(tmp_path / "d", ".json", '{"a":{"n":{"k":1,"k":2},"b":9},"b":1}\n', '{"b":5}\n', '{"b":6}\n')
+    indexed(spark.read.schema("b INT").json(f"{tmp_path}/d"), MinMaxIndex("b"))
+
+    def read():
+        return spark.read.schema("a VARIANT, b INT").json(f"{tmp_path}/d")
+
+    for predicate in ("b = 9", "b = 1"):
+        same_steps(spark, lambda p=predicate: read().where(p).selectExpr("b", "CAST(a AS STRING)").collect())
+
+
 @pytest.mark.parametrize("legacy", ["false", "true"])
 def test_struct_of_which_a_file_lacks_the_field_that_is_read(spark, tmp_path, legacy):
     """With the old rule a struct is NULL where none of its fields that are read is in the file."""
