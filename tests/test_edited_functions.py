@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 import zipfile
 from pathlib import Path
 
@@ -218,6 +219,39 @@ def test_a_module_that_stays_as_it_is_serves(applications):
         assert (said["read"], said["jobs of planning again"]) == (1, 0)
 
 
+def test_modules_that_are_edited_between_two_applications(applications):
+    """Whatever they are called and wherever they lie: an index of before does not serve the function of after."""
+    files = {"ümod": "ümod.py", "my-mod": "my-mod.py", "sched": "sched.py", "acme.local": "acme/local.py"}
+    files |= {"eggy": "eggy/__init__.py", "calling": "helper.py"}
+    metadata = "Metadata-Version: 2.1\nName: {}\nVersion: 1.0\n"
+    applications.write("calling.py", "def f(text):\n    return __import__('helper').f(text)\n")
+    applications.write("eggy.egg-info/PKG-INFO", metadata.format("eggy"))
+    applications.write("eggy.egg-info/top_level.txt", "eggy\n")
+    applications.write("site/acme/core.py", "")
+    applications.write("site/acme_core-1.0.dist-info/METADATA", metadata.format("acme-core"))
+    applications.write("site/acme_core-1.0.dist-info/RECORD", "acme/core.py,,\n")
+    body = f"""
+        spark, dataset = session()
+        names = {{name: f"f{{number}}" for number, name in enumerate({list(files)!r})}}
+        for name, function in names.items():
+            spark.udf.register(function, importlib.import_module(name).f)
+        if not dataset.is_indexed:
+            indexes = [FormattedIndex("ua", extract=function) for function in names.values()]
+            said["refused"] = indexing(dataset, *indexes)
+        for name, function in names.items():
+            said[name] = [asked(spark, f"{{function}}(ua) = '{{agent}}'") for agent in ("curl", "Wget")]
+        """
+    for text, skipped in ((FIRST, 3), (LAST, 0), (FIRST, 3)):
+        for file in files.values():
+            applications.write(file, text)
+        time.sleep(2)  # what changed shortly before an application started is taken for edited
+        said = applications.run(body, "", "site")
+        assert said.get("refused", "") == ""
+        for name in files:
+            assert [q["lost"] for q in said[name]] == [[], []], name
+            assert [q["skipped"] for q in said[name]] == [skipped] * 2, (name, said[name])
+
+
 def test_workers_that_find_another_module_than_the_driver(applications):
     applications.write("mine/copied.py", FIRST)
     applications.write("theirs/copied.py", LAST)
@@ -334,9 +368,9 @@ def test_workers_that_are_given_other_variables(applications):
     )
     assert said["refused"] == ""
     assert (said["before"]["lost"], said["before"]["skipped"]) == ([], 3)
-    assert "other environment variables" in said["old function"]["why"]
-    for when in ("old function", "new function"):
+    for when in ("new function", "old function"):
         assert (said[when]["lost"], said[when]["skipped"]) == ([], 0), when
+    assert "other environment variables" in said["old function"]["why"]
 
 
 def test_a_jar_that_is_replaced_while_an_application_runs(applications):
@@ -344,8 +378,9 @@ def test_a_jar_that_is_replaced_while_an_application_runs(applications):
     source = (
         "package edited\n"
         "class F extends org.apache.spark.sql.api.java.UDF1[String, String] {{\n"
-        '  def call(s: String): String = s.split("/")({place})\n'
+        "  def call(s: String): String = Helper.of(s)\n"
         "}}\n"
+        'object Helper {{ def of(s: String): String = s.split("/")({place}) }}\n'
     )
     jars = str(Path(pyspark.__file__).parent / "jars" / "*")
     for place in (0, 1):
@@ -356,7 +391,8 @@ def test_a_jar_that_is_replaced_while_an_application_runs(applications):
         with (folder / "log").open("w") as log:
             subprocess.run([*command, str(folder / "F.scala")], stdout=log, stderr=log, check=True)
         with zipfile.ZipFile(applications.folder / f"jar-{place}", "w") as archive:
-            archive.write(folder / "edited" / "F.class", "edited/F.class")
+            for file in sorted((folder / "edited").iterdir()):
+                archive.write(file, f"edited/{file.name}")
     os.replace(applications.folder / "jar-0", applications.folder / "edited.jar")
     prologue = """
         spark, dataset = session(spark__jars=str(Path("edited.jar").resolve()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import sys
+import platform
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -124,7 +124,7 @@ class FunctionIdentities:
         answer = self._asked(raw, packages)
         if answer.problem and (self._is_collected or not answer.missing):
             return Known(None, answer.problem)
-        python = f"{sys.version_info.major}.{sys.version_info.minor}"
+        python = answer.python or platform.python_version()
         zone = [f"zone {answer.zone}"] if answer.zone else []
         return Known(" ".join([f"python {raw} {python}", *zone, *here.versions]), why)
 

@@ -6,23 +6,31 @@ A function of an installed module is pickled as the module's name, so its bytes 
 
 from __future__ import annotations
 
-import ast
-import hashlib
+import os
 import pickletools
 import re
 import sys
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from importlib.metadata import Distribution, PackageNotFoundError, distribution, packages_distributions
-from itertools import islice
+from functools import cache
+from importlib.machinery import (
+    BuiltinImporter,
+    ExtensionFileLoader,
+    FrozenImporter,
+    NamespaceLoader,
+    PathFinder,
+    SourceFileLoader,
+    SourcelessFileLoader,
+)
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skipstone.bytecode import hides_source, state_of
+from skipstone.distributions import Installation, installation, installed, is_pythons_own
+from skipstone.local_sources import ANY, local_sources
 from skipstone.own_sources import own_digest, own_files
+from skipstone.source_imports import is_dynamic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator
     from importlib.machinery import ModuleSpec
 
 __all__ = ["OWN", "Packages", "find_module", "package_versions", "packages_here", "packages_named", "where"]
@@ -30,14 +38,16 @@ __all__ = ["OWN", "Packages", "find_module", "package_versions", "packages_here"
 OWN = "skipstone"
 """This package: workers have it as the driver sent it, so what it is does not change while an application runs."""
 
-_DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
-_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_FOR_DEVELOPMENT = re.compile(r"""extra\s*==\s*["'](?:all|benchmark|build|complete|dev|doc|lint|test|typ)""")
-_UNVERSIONED = frozenset({*sys.stdlib_module_names, "builtins", "pyspark", "py4j", "__main__"})
+_WORDS = re.compile(r"\w+(?:\.\w+)*")
+_PYTHONS = sys.stdlib_module_names | {"test"}
+_SPARKS = frozenset({"pyspark", "py4j", "__main__"})
 _OWN_NEEDS = ("numpy", "pandas", "pyarrow", "shapely", "xxhash")
-_IMPORTABLE = (".py", ".pyc", ".so", ".pyd")
-_MOST_SOURCES = 2_000
-_MOST_ENTRIES = 5_000
+_UNTOLD = "nothing tells two states of the package {} apart"
+_LONGEST = 255
+_PICKLE = b"\x80"
+_OF_FILES = (SourceFileLoader, SourcelessFileLoader, ExtensionFileLoader)
+_OF_PYTHON: tuple[object, ...] = (BuiltinImporter, FrozenImporter)
+_EXTENDS_PATH = (b"__path__", b"declare_namespace")
 
 
 @dataclass(frozen=True)
@@ -49,11 +59,11 @@ class Packages:
     versions
         Their versions, sorted; ``None`` when one has none.
     unknown
-        The package without a version.
+        Which package has none, and why.
     evidence
         The files that change when a package does: sources of what was not installed, metadata of what was.
     places
-        Where each name is imported from, by name; empty for a name that is no module.
+        Where each top-level name is imported from, by name; empty for a name that is no module.
     """
 
     versions: tuple[str, ...] | None
@@ -63,51 +73,74 @@ class Packages:
 
 
 def packages_named(command: bytes) -> frozenset[str] | None:
-    """Give the top-level packages that a pickled function may refer to; ``None`` for what is no pickle.
+    """Give the modules that a pickled function may refer to; ``None`` for what is no pickle.
 
-    Every text in the pickle that could name a package counts as a reference, and so does what such a package needs in
+    Every text in the pickle that could name a module counts as a reference, and so does what such a module needs in
     its turn: one too many only makes the identity stricter.
     """
-    packages: set[str] = set()
     try:
-        for _, argument, _ in pickletools.genops(command):
-            for text in argument.split(" ") if isinstance(argument, str) else ():
-                if len(text) < 200 and _DOTTED.fullmatch(text):
-                    packages.add(text.partition(".")[0])
+        found = {name for text in _texts(command) for name in _names_in(text)}
     except (ValueError, IndexError):
         return None
-    return frozenset(packages) - _UNVERSIONED
+    return frozenset(name for name in found if name.partition(".")[0] not in _SPARKS)
+
+
+def _texts(command: bytes) -> Iterator[str]:
+    """Give the texts in a pickle, and in pickles within it."""
+    for _, argument, _ in pickletools.genops(command):
+        if isinstance(argument, str):
+            yield argument
+        elif isinstance(argument, bytes | bytearray) and argument.startswith(_PICKLE):
+            try:
+                yield from list(_texts(bytes(argument)))
+            except (ValueError, IndexError):
+                continue  # bytes, and no pickle
+
+
+def _names_in(text: str) -> Iterator[str]:
+    """Give what in a text could be the name of a module: all of it, and every word."""
+    for name in {text, text.rpartition(" ")[0], *text.split(), *_WORDS.findall(text)}:
+        top = name.partition(".")[0]
+        if top and len(top) <= _LONGEST and not {"/", "\0"} & set(top):
+            yield name
 
 
 def package_versions(names: Iterable[str]) -> list[str] | None:
-    """Give the versions of top-level packages and of all that these need; ``None`` when one has none."""
+    """Give the versions of modules and of all that these need; ``None`` when one has none."""
     found = packages_here(names).versions
     return None if found is None else list(found)
 
 
 def packages_here(names: Iterable[str]) -> Packages:
-    """Tell what top-level packages and all that these need are in this process, and by which files that is known."""
-    versions: set[str] = set()
-    evidence: set[str] = set()
+    """Tell what modules and all that these need are in this process, and by which files that is known."""
+    named = sorted(names)
+    dynamic = next((name for name in named if is_dynamic(name)), None)
+    if dynamic is not None:
+        return Packages(None, f"nothing tells what the function runs: it uses {dynamic}")
+    found: dict[str, _Package] = {}
     places: dict[str, str] = {}
-    installation = _installation()
-    waiting, seen = sorted(names), set(_UNVERSIONED)
-    while waiting:
-        name = waiting.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        spec = find_module(name)
-        places[name] = "" if spec is None else where(spec)
-        if spec is None:
-            continue  # a word, and no package
-        found = _own() if name == OWN else _installed(name, installation) or _uninstalled(name, spec)
-        if found is None:
-            return Packages(None, name, frozenset(evidence), tuple(sorted(places.items())))
-        versions |= found.versions
-        evidence |= found.evidence
-        waiting += found.needs
-    return Packages(tuple(sorted(versions)), "", frozenset(evidence), tuple(sorted(places.items())))
+    wanted: dict[str, set[str]] = {}
+    when = installation()
+    while named:
+        tops: set[str] = set()
+        for name in named:
+            top = name.partition(".")[0]
+            if top and top not in _SPARKS and name not in wanted.setdefault(top, set()):
+                wanted[top].add(name)
+                tops.add(top)
+        named = []
+        for top in sorted(tops):
+            if top in found and not found[top].depends:
+                continue
+            found[top] = _found(top, wanted[top], when, places)
+            named += found[top].needs
+            if found[top].unknown:
+                named = []
+                break
+    evidence = frozenset(path for one in found.values() for path in one.evidence)
+    why = next((f"{_UNTOLD.format(top)}: {one.unknown}" for top, one in found.items() if one.unknown), "")
+    versions = sorted({version for one in found.values() for version in one.versions})
+    return Packages(None if why else tuple(versions), why, evidence, tuple(sorted(places.items())))
 
 
 def find_module(name: str) -> ModuleSpec | None:
@@ -127,122 +160,92 @@ def where(spec: ModuleSpec) -> str:
     return spec.origin or ":".join(map(str, spec.submodule_search_locations or ()))
 
 
-def _installation() -> tuple[tuple[str, int], ...]:
-    """Give what changes when something is installed: the folders that modules come from, and when they changed."""
-    folders = [Path(folder) for folder in sys.path]
-    return tuple((str(folder), folder.stat().st_mtime_ns) for folder in folders if folder.is_dir())
-
-
-@lru_cache(maxsize=4)
-def _distributions(installation: tuple[tuple[str, int], ...]) -> Mapping[str, list[str]]:  # noqa: ARG001  (the key)
-    """Map top-level packages to the distributions that installed them."""
-    return packages_distributions()
-
-
 @dataclass(frozen=True)
 class _Package:
-    """The versions that name a package, the packages that it imports, its evidence; none for what is no package."""
+    """The versions that name a package, the modules that it imports, its evidence; none for what is no package.
+
+    ``depends`` says that this depends on which of its modules are wanted.
+    """
 
     versions: frozenset[str] = frozenset()
     needs: tuple[str, ...] = ()
     evidence: frozenset[str] = frozenset()
+    unknown: str = ""
+    depends: bool = False
 
 
-@lru_cache(maxsize=4096)
-def _installed(name: str, installation: tuple[tuple[str, int], ...]) -> _Package | None:
-    """Look up a top-level package that a distribution brought; ``None`` when none did, or its sources may change."""
-    try:
-        found = [distribution(d) for d in _distributions(installation).get(name, ())]
-        if not found or any('"editable": true' in (d.read_text("direct_url.json") or "") for d in found):
-            return None
-        spec = find_module(name)
-        if spec is None or not any(_is_imported_from(spec, d) for d in found):
-            return None
-        required = [one for d in found for one in _required(d)]
-        evidence = {path for one in required for path in _metadata_files(one)}
-        evidence |= {spec.origin} if spec.origin and Path(spec.origin).is_file() else set()
-        return _Package(frozenset(f"{one.name}=={one.version}" for one in required), (), frozenset(evidence))
-    except PackageNotFoundError:
-        return None
+_NOTHING = _Package()
 
 
-def _is_imported_from(spec: ModuleSpec, installed: Distribution) -> bool:
-    """Say whether it is a distribution's package that is imported by a name, not another that hides it."""
-    places = [*(spec.submodule_search_locations or ()), spec.origin]
-    root = Path(str(installed.locate_file(""))).resolve()
-    return any(place is not None and Path(place).resolve().is_relative_to(root) for place in places)
+def _found(top: str, wanted: Collection[str], when: Installation, places: dict[str, str]) -> _Package:
+    """Look up a top-level module, of which some names are wanted, and note its place."""
+    spec = find_module(top)
+    places[top] = "" if spec is None else where(spec)
+    if spec is None:
+        made = top in sys.modules  # by another module, as that one ran
+        return _Package(unknown="a module made it, and no file tells what it is") if made else _NOTHING
+    if top == OWN:
+        return _own()
+    plain = spec if _is_plain(spec) else _of_file(top, spec)
+    if plain is None:
+        return _Package(unknown="it is imported in a way of its own, not from a file")
+    if plain.loader in _OF_PYTHON or (top in _PYTHONS and plain.origin and is_pythons_own(plain.origin)):
+        return _NOTHING
+    return _of_places(top, plain, wanted, when)
 
 
-def _metadata_files(installed: Distribution) -> list[str]:
-    """Give the files that an installer writes anew with a distribution: what it is, and what belongs to it."""
-    folder = Path(str(getattr(installed, "_path", "")))
-    return [str(folder / name) for name in ("METADATA", "PKG-INFO", "RECORD") if (folder / name).is_file()]
+def _is_plain(spec: ModuleSpec) -> bool:
+    """Say whether Python itself imports a module, from a file or from folders."""
+    if spec.loader in _OF_PYTHON or type(spec.loader) in _OF_FILES:
+        return True
+    return spec.origin is None and (spec.loader is None or type(spec.loader) is NamespaceLoader)
 
 
-def _uninstalled(name: str, spec: ModuleSpec) -> _Package | None:
-    """Look up a top-level package by its sources; ``None`` when nothing tells two states of it apart."""
-    folders = list(spec.submodule_search_locations or ())
-    if spec.origin is None:  # any folder is such a package, one of data as well
-        found = list(islice((p for f in folders for p in Path(f).rglob("*")), _MOST_ENTRIES + 1))
-        if len(found) <= _MOST_ENTRIES and not any(path.suffix in _IMPORTABLE for path in found):
-            return _Package()
-        files = [path for path in found if path.suffix == ".py"] if len(found) <= _MOST_ENTRIES else []
-    elif folders:
-        files = [path for folder in folders for path in Path(folder).rglob("*.py")]
-    else:
-        files = [Path(spec.origin)] if Path(spec.origin).is_file() else []
-    if not files or len(files) > _MOST_SOURCES:
-        return None
-    return _sources(name, tuple((str(path), state_of(path)) for path in sorted(files)))
+def _of_file(top: str, spec: ModuleSpec) -> ModuleSpec | None:
+    """Give what Python itself would import in the place of what another finds; ``None`` when that is something else.
 
-
-def _required(root: Distribution) -> list[Distribution]:
-    """Give a distribution and the installed ones that it requires, for extras as well."""
-    found: dict[str, Distribution] = {}
-    waiting = [root]
-    while waiting:
-        one = waiting.pop()
-        if one.name.lower() in found:
-            continue
-        found[one.name.lower()] = one
-        for requirement in one.requires or ():
-            named = _REQUIREMENT.match(requirement)
-            try:
-                if named is not None and not _FOR_DEVELOPMENT.search(requirement):
-                    waiting.append(distribution(named[0]))
-            except PackageNotFoundError:
-                continue  # an extra that is not installed
-    return list(found.values())
-
-
-@lru_cache(maxsize=1024)
-def _sources(name: str, files: tuple[tuple[str, tuple[int, ...]], ...]) -> _Package | None:
-    """Digest the sources of a package that has no version of its own, and find what they import.
-
-    Sources may change while a session runs, and a worker imports them as they are then: the state of each file is
-    part of the question.  There is no telling where byte code of another state would be run in a source's place.
+    Whoever else imports a file that Python would import is taken to leave its meaning as it is, and so is a library
+    that brings a newer state of a module of Python's own.
     """
-    digest = hashlib.sha256()
-    needs: set[str] = set()
-    for path, _ in files:
-        source = Path(path).read_bytes()
-        if hides_source(path, source):
-            return None
-        digest.update(source)
-        needs |= _imported(source)
-    version = f"{name}=={digest.hexdigest()[:16]}"
-    return _Package(frozenset({version}), tuple(needs), frozenset(path for path, _ in files))
+    plain = PathFinder.find_spec(top)
+    if plain is None or not _is_plain(plain) or plain.origin is None:
+        return None
+    is_same = plain.origin == spec.origin or (top in _PYTHONS and is_pythons_own(plain.origin))
+    return plain if is_same else None
 
 
-def _imported(source: bytes) -> set[str]:
-    """Name the top-level packages that a module imports, wherever in it; none for what is no Python."""
+def _of_places(top: str, spec: ModuleSpec, wanted: Collection[str], when: Installation) -> _Package:
+    """Tell what a module is: by the distributions that vouch for it, by its sources as far as none does."""
+    folders = [str(folder) for folder in spec.submodule_search_locations or ()]
+    origin = str(spec.origin) if spec.origin else None
+    vouched = installed(top, (origin,) if origin else tuple(folders), when)
+    if vouched is None:
+        found = local_sources(top, folders or [origin or ""], wanted, is_namespace=origin is None)
+        digest = frozenset({found.digest} if found.digest else ())
+        return _Package(digest, tuple(found.needs), found.evidence, found.unknown, depends=True)
+    if vouched.unknown:
+        return _Package(unknown=f"it requires {vouched.unknown}, of which nothing tells what its modules are")
+    evidence = vouched.evidence | ({origin} if origin and os.path.isfile(origin) else set())  # noqa: PTH113  (many)
+    if origin is not None and _extends_path(origin):
+        folders += [folder for entry in sys.path if os.path.isdir(folder := str(Path(entry, top)))]  # noqa: PTH112
+    needs = tuple(need + ANY for need in vouched.needs)
+    roots = {os.path.join(root, top) for root in vouched.roots if not vouched.unlisted(root, wanted)}  # noqa: PTH118
+    portions = [None if os.path.realpath(folder) in roots else folder for folder in dict.fromkeys(folders)]
+    if not any(portions):
+        return _Package(vouched.versions, needs, evidence, depends=True)
+    found = local_sources(top, portions, wanted, is_namespace=True)
+    versions = vouched.versions | ({found.digest} if found.digest else set())
+    return _Package(versions, (*needs, *found.needs), evidence | found.evidence, found.unknown, depends=True)
+
+
+@cache
+def _extends_path(origin: str) -> bool:
+    """Say whether an installed package may look for its modules in other folders as well."""
     try:
-        vertices = list(ast.walk(ast.parse(source)))
-    except (SyntaxError, ValueError, RecursionError):
-        return set()
-    names = [alias.name for vertex in vertices if isinstance(vertex, ast.Import) for alias in vertex.names]
-    names += [vertex.module or "" for vertex in vertices if isinstance(vertex, ast.ImportFrom) and not vertex.level]
-    return {name.partition(".")[0] for name in names if name}
+        text = Path(origin).read_bytes() if origin.endswith("__init__.py") else b""
+    except OSError:
+        return True
+    return any(mark in text for mark in _EXTENDS_PATH)
 
 
 @cache

@@ -16,16 +16,15 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
-from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 from skipstone.indexing.shipping import ship
-from skipstone.package_versions import Packages, packages_here, where
-from skipstone.worker_report import Report, newest_changes, report_of
+from skipstone.package_versions import Packages, packages_here
+from skipstone.worker_question import Question, first_line
+from skipstone.worker_report import Report, newest_changes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from pyspark import SparkContext
 
@@ -34,7 +33,6 @@ __all__ = ["Answer", "WorkerPackages"]
 _SECOND = 1_000_000_000
 _MARGIN = _SECOND  # times of files are those of a clock that ticks slowly
 _OF_SPARK = ("SPARK_", "PYSPARK_", "PYTHON_", "OMP_NUM_THREADS")
-_SPREAD_SECONDS = 0.05
 _SILENCE_SECONDS = 60.0
 _STALE = (
     "{path} changed after this application started, so workers may still run it as it was: restart the application, "
@@ -84,7 +82,7 @@ class WorkerPackages:
         """Tell what workers run of some packages; a failure is an answer, too."""
         here = packages_here(names)
         if here.versions is None:
-            return Answer(problem=f"{_untold(here)}; {_STATE}")
+            return Answer(problem=f"{here.unknown}; {_STATE}")
         try:
             (question,) = self._questions([names])
             if not question.done.wait(question.asked + self._patience - time.monotonic()):
@@ -93,7 +91,7 @@ class WorkerPackages:
                 return Answer(problem=f"Spark's workers could not be asked what they run: {question.failure}")
             return _judged(names, here, question, _started(self._context))
         except Exception as error:  # noqa: BLE001  a context that was stopped, say: not known, and said
-            return Answer(problem=f"Spark's workers could not be asked what they run: {_first_line(error)}")
+            return Answer(problem=f"Spark's workers could not be asked what they run: {first_line(error)}")
 
     @property
     def environment(self) -> str:
@@ -112,7 +110,7 @@ class WorkerPackages:
         """Say whether files changed, as the driver sees them, after the application started."""
         return _stale(newest_changes(evidence), _started(self._context)) is not None
 
-    def _questions(self, sets: Sequence[frozenset[str]]) -> list[_Question]:
+    def _questions(self, sets: Sequence[frozenset[str]]) -> list[Question]:
         """Find the questions for sets of packages, and ask what was not asked yet."""
         ship(self._context)
         with _lock:
@@ -123,7 +121,7 @@ class WorkerPackages:
                 state.questions.clear()
             wanted = [names for names in sets if self._must_ask(names, state)]
             if wanted:
-                question = _Question(tuple(wanted))
+                question = Question(tuple(wanted))
                 state.questions.update(dict.fromkeys(wanted, question))
                 self._asked_anew.update(wanted)
                 workers = _workers(self._context, surroundings[0])
@@ -143,85 +141,14 @@ class _State:
     """What is known of an application's workers, while these and what Spark gives them stay the same."""
 
     surroundings: tuple[Any, ...] = ()
-    questions: dict[frozenset[str], _Question] = field(default_factory=dict)
+    questions: dict[frozenset[str], Question] = field(default_factory=dict)
 
 
 _states: dict[str, _State] = {}
 _lock = threading.Lock()
 
 
-class _Question:
-    """A question to the workers, and what they answered.
-
-    It is put on a thread of its own: a planner waits for a while and then goes on without, and the answer serves later
-    queries.
-    """
-
-    def __init__(self, sets: Sequence[frozenset[str]]) -> None:
-        self.sets = sets
-        self.asked = time.monotonic()
-        self.asked_at = time.time_ns()
-        self.done = threading.Event()
-        self.reports: tuple[Report, ...] = ()
-        self.failure = ""
-        self.existing: frozenset[str] = frozenset()
-        self.found_alike: Mapping[tuple[str, ...], dict[str, str]] = {}
-        self.folders: dict[tuple[str, ...], list[int]] = {}
-
-    def ask(self, context: SparkContext, workers: tuple[int, int]) -> None:
-        """Run the job, until every executor has answered."""
-        executors, tasks = workers
-        try:
-            copies_stay = str(context.getConf().get("spark.files.overwrite", "false")).lower() != "true"
-            job = partial(_reports, self.sets, copies_stay)
-            reports: list[Report] = []
-            for count in (tasks, 2 * tasks, 4 * tasks):
-                if len({report.executor for report in reports}) < executors:
-                    reports += context.parallelize(range(count), count).mapPartitions(job).collect()
-            if (answered := len({report.executor for report in reports})) < executors:
-                self.failure = f"only {answered} of {executors} executors answered"
-            self._take(tuple(reports))
-        except Exception as error:  # noqa: BLE001  whatever it was: the workers are not known, and the reason is kept
-            self.failure = _first_line(error)
-        finally:
-            self.done.set()
-
-    def _take(self, reports: tuple[Report, ...]) -> None:
-        """Keep the reports, and what of them the driver can look at again: files, and where modules are found."""
-        self.reports = reports
-        paths = {path for report in reports for path in (*report.changes, *report.copies)}
-        self.existing = frozenset(path for path in paths if os.path.exists(path))  # noqa: PTH110  (many)
-        self.folders = {report.path: _times(report.path) for report in reports}
-        self.found_alike = {
-            report.path: {
-                name: place
-                for packages in report.packages.values()
-                for name, place in packages.places
-                if _found_on(name, report.path) == place
-            }
-            for report in reports
-        }
-
-    def moved(self) -> str | None:
-        """Name a module that workers would find elsewhere by now."""
-        for path, alike in self.found_alike.items():
-            times = _times(path)
-            if times == self.folders[path]:
-                continue
-            for name, place in alike.items():
-                if _found_on(name, path) != place:
-                    return name
-            self.folders[path] = times
-        return None
-
-
-def _reports(sets: Sequence[frozenset[str]], copies_stay: bool, _: Iterator[Any]) -> Iterator[Report]:  # noqa: FBT001
-    """Report, as a task of the job; not at once, so that other workers get tasks as well."""
-    time.sleep(_SPREAD_SECONDS)
-    yield report_of(sets, copies_stay=copies_stay)
-
-
-def _judged(names: frozenset[str], here: Packages, question: _Question, started: int) -> Answer:
+def _judged(names: frozenset[str], here: Packages, question: Question, started: int) -> Answer:
     """Hold what workers said against each other, against the driver's own view, and against the time."""
     first = question.reports[0]
     for report in question.reports:
@@ -232,7 +159,7 @@ def _judged(names: frozenset[str], here: Packages, question: _Question, started:
         if stale is not None:
             return Answer(problem=_STALE.format(path=stale))
         if there.versions is None:
-            return Answer(problem=f"{_untold(there)} on workers; {_STATE}")
+            return Answer(problem=f"on workers, {there.unknown}; {_STATE}")
         if there.versions != here.versions:
             return _differing(here.versions or (), there.versions)
         if (report.python, report.zone) != (first.python, first.zone):
@@ -253,7 +180,7 @@ def _judged(names: frozenset[str], here: Packages, question: _Question, started:
     return Answer(first.python, first.zone)
 
 
-def _changed_since(there: Packages, report: Report, question: _Question, started: int) -> str | None:
+def _changed_since(there: Packages, report: Report, question: Question, started: int) -> str | None:
     """Look at the files again, as far as the driver sees them, and name one that changed."""
     seen = there.evidence & question.existing
     now = newest_changes(seen)
@@ -276,22 +203,6 @@ def _differing(here: Collection[str], there: Collection[str]) -> Answer:
         f"both find the same, or {_STATE}"
     )
     return Answer(problem=problem, missing=name not in theirs)
-
-
-def _untold(packages: Packages) -> str:
-    """Say that a package has no version."""
-    return f"nothing tells two states of the package {packages.unknown} apart: it has neither a version nor sources"
-
-
-def _times(path: Sequence[str]) -> list[int]:
-    """Tell when the folders of a search path got or lost an entry."""
-    return [os.stat(folder).st_mtime_ns if os.path.exists(folder) else 0 for folder in path]  # noqa: PTH110, PTH116
-
-
-def _found_on(name: str, path: Sequence[str]) -> str:
-    """Say where a search path has a module."""
-    spec = PathFinder.find_spec(name, list(path))
-    return "" if spec is None else where(spec)
 
 
 def _surroundings(context: SparkContext) -> tuple[Any, ...]:
@@ -318,9 +229,3 @@ def _workers(context: SparkContext, managers: Sequence[str]) -> tuple[int, int]:
 def _started(context: SparkContext) -> int:
     """Tell when an application started, in nanoseconds."""
     return int(context.startTime) * (_SECOND // 1000)
-
-
-def _first_line(error: Exception) -> str:
-    """Shorten an error, which may hold a stack trace of the JVM's."""
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0][:200]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import sys
 import time
 from dataclasses import dataclass
@@ -72,7 +73,7 @@ def report_of(sets: Iterable[frozenset[str]], *, copies_stay: bool) -> Report:
     evidence = {path for packages in found.values() for path in packages.evidence}
     return Report(
         executor=os.environ.get("SPARK_LOCAL_DIRS", ""),
-        python=f"{sys.version_info.major}.{sys.version_info.minor}",
+        python=platform.python_version(),
         zone=zone(),
         now=time.time_ns(),
         path=tuple(sys.path),

@@ -124,7 +124,7 @@ class Source:
         self.spark, self._scan = spark, scan
         self.described = json.loads(scan.describe())
 
-    def refuse_dropped_rows(self) -> None:
+    def refuse_unsteady_rows(self) -> None:
         """Every row is read."""
 
     def list_objects(self, paths: Iterable[str] | None = None) -> list[DataObject]:

@@ -328,10 +328,11 @@ def test_no_code_from_stored_data():
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if re.search(
                 r"\b(pickle\.loads?|eval|exec|compile|__import__|import_module|marshal|shelve)\(", line
-            ) and not re.search(r"re\.compile|^\s*(#|\"\"\")", line):
+            ) and not re.search(r"re\.compile|Pattern\.compile|^\s*(#|\"\"\")", line):
                 found.setdefault(str(path.relative_to(source)), []).append(number)
     assert set(found) <= {
         "__init__.py",  # its own names, on first use
+        "bytecode.py",  # compiles a module's source to compare, and runs nothing
         "registry.py",  # what spark.skipstone.plugins names
         "kms.py",  # what spark.skipstone.kms.class names
         "indexing/collect.py",  # what its own driver sent to its own executors

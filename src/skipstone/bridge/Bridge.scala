@@ -83,6 +83,9 @@ object Bridge {
   /** The objects of the file's lines (as `listing` writes them), numbered from 0 in `__skipstone_object`. */
   def scanObjects(scan: FileScan, pathsFile: String): classic.Dataset[Row] = scan.read(pathsFile)
 
+  /** The column of `scanObjects` that is not NULL in a record that cannot be read, or null; see [[FileScan]]. */
+  def unreadable(scan: FileScan): String = scan.unreadable().orNull
+
   /** Metadata files as the Parquet files that they are; Spark's own reader takes names with an underscore for hidden. */
   def parts(session: classic.SparkSession, paths: java.util.List[String]): classic.Dataset[Row] =
     FileScan.parts(session, paths.asScala.toSeq.map(new Path(_)))

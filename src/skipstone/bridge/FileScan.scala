@@ -201,11 +201,21 @@ class FileScan private[skipstone] (
         values.get(c, types(c).dataType)).toArray[Any] :+ i), Seq(file))
     }
     val relation = HadoopFsRelation(new IndexingFileIndex(fs.location.rootPaths, schema, directories),
-      schema, fs.dataSchema, None, fs.fileFormat, fs.options)(session)
+      schema, withUnreadable, None, fs.fileFormat, fs.options)(session)
     // Cleaned of char(n): an index describes what is in the file; at query time padding is a function of the column.
     val output = DataTypeUtils.toAttributes(CharVarcharUtils.replaceCharVarcharWithStringInSchema(relation.schema))
       .map(CharVarcharUtils.cleanAttrMetadata)
     classic.Dataset.ofRows(session, LogicalRelation(relation, output, None, false, None))
+  }
+
+  /** The data columns, and where records that cannot be read show in one of their own, that one. */
+  private def withUnreadable: StructType = unreadable().filterNot(n => fs.dataSchema.fieldNames.contains(n))
+    .fold(fs.dataSchema)(fs.dataSchema.add(_, StringType, nullable = true))
+
+  /** The column in which the reader shows records that it cannot read, if what it makes of the rest of them depends on the columns asked for. */
+  private[skipstone] def unreadable(): Option[String] = if (!FileScan.Unsteady(described.format)) None else {
+    val lower = fs.options.map { case (k, v) => k.toLowerCase(java.util.Locale.ROOT) -> v }
+    Some(lower.getOrElse("columnnameofcorruptrecord", session.sessionState.conf.columnNameOfCorruptRecord))
   }
 
   /** Files longer than this may be split over several tasks, as Spark computes it for `read`. */
@@ -219,6 +229,7 @@ class FileScan private[skipstone] (
 
 private[skipstone] object FileScan {
   val ObjectColumn = "__skipstone_object"
+  private val Unsteady = Set("json", "xml")
 
   def parts(session: classic.SparkSession, paths: Seq[Path]): classic.Dataset[Row] = {
     val options = Map("parquet.page.verify-checksum.enabled" -> "true")

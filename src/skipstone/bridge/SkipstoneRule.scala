@@ -151,6 +151,13 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     }
     entry.kept = entry.total - entry.skipped
     entry.matchNs = System.nanoTime() - matchStart
+    if (entry.skipped > 0 && isTrue(Ordering, "false") && fs.bucketSpec.exists(_.sortColumnNames.nonEmpty)) {
+      // The plan would rest on the order of the kept files, and a run that reads the others does not have it.
+      entry.notes = entry.notes :+ s"$Ordering makes plans depend on which files are read"
+      entry.kept = entry.total
+      entry.skipped = 0
+      entry.bytesSkipped = 0
+    }
     if (entry.skipped == 0) rel else {
       val wrapped = replace(rel, fs, listing, keep, entry, still)
       entry.location = new WeakReference(wrapped.relation.asInstanceOf[HadoopFsRelation].location)
@@ -311,6 +318,7 @@ private[skipstone] object Capture {
 }
 
 private[skipstone] object SkipstoneRule {
+  private val Ordering = "spark.sql.legacy.bucketedTableScan.outputOrdering"
   private val warned = ConcurrentHashMap.newKeySet[String]()
 
   /** Fail open: on any error that Spark could survive, say it and give the fallback. */

@@ -54,7 +54,8 @@ def collect_with_aggregates(
 
     frame, whole_up_to = source.read(objects)
     _, plan = plan_inputs(frame, bound, whole_up_to)
-    distinct = list(dict.fromkeys([_ROWS, *(sql for one in aggregates for sql in one.values())]))
+    flaws = f"count_if({source.flaw})" if source.flaw is not None else "0"
+    distinct = list(dict.fromkeys([_ROWS, flaws, *(sql for one in aggregates for sql in one.values())]))
     columns = [F.expr(sql).alias(str(i)) for i, sql in enumerate(distinct)]
     rows = frame.groupBy(OBJECT_COLUMN).agg(*columns).collect()
     place = {sql: i + 1 for i, sql in enumerate(distinct)}
@@ -67,6 +68,8 @@ def collect_with_aggregates(
             for b, one in zip(bound, aggregates, strict=True)
         ]
         states.merge(made, count)
+        if row[2]:
+            states.spoil()
         finished.add(number, count, states.finish())
     return with_rowless(finished.take_table(), plan, objects)
 

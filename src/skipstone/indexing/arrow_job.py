@@ -37,7 +37,7 @@ _UNBOUNDED = (1 << 31) - 1
 def collect_with_arrow(source: ObjectSource, objects: Sequence[DataObject], bound: Sequence[BoundIndex]) -> pa.Table:
     """Collect the metadata of objects in one Spark job; a block table (see ``finished``) with a row for each object."""
     frame, whole_up_to = source.read(objects)
-    selected, plan = plan_inputs(frame, bound, whole_up_to)
+    selected, plan = plan_inputs(frame, bound, whole_up_to, source.flaw)
     _bound_batches(selected.sparkSession, plan.types, source.described["format"])
     context = source.spark.sparkContext
     ship(context)
@@ -85,20 +85,27 @@ def _is_fixed_width(type_: pa.DataType) -> bool:
     return pa.types.is_primitive(type_) or pa.types.is_decimal(type_)
 
 
-def plan_inputs(frame: DataFrame, bound: Sequence[BoundIndex], whole_up_to: int) -> tuple[DataFrame, CollectPlan]:
-    """Select the distinct inputs of all indexes after the object's number, and say which index gets which of them."""
+def plan_inputs(
+    frame: DataFrame, bound: Sequence[BoundIndex], whole_up_to: int, flaw: str | None = None
+) -> tuple[DataFrame, CollectPlan]:
+    """Select the distinct inputs of all indexes after the object's number, and say which index gets which of them.
+
+    A predicate that tells flawed rows comes last.
+    """
     wanted = [tuple(_input(e, b) for e in b.index.inputs(b.types)) for b in bound]
     distinct = list(dict.fromkeys(expression for one in wanted for expression in one))
     as_asked = _select(frame, distinct)
     carried = [physical_expression(e, f.dataType) for e, f in zip(distinct, as_asked.schema.fields[1:], strict=True)]
-    selected = as_asked if carried == distinct else _select(frame, carried)
-    types = tuple(arrived_type(e, f.dataType) for e, f in zip(carried, selected.schema.fields[1:], strict=True))
+    with_flaw = [*carried, *([flaw] if flaw is not None else [])]
+    selected = as_asked if with_flaw == distinct else _select(frame, with_flaw)
+    fields = selected.schema.fields[1 : 1 + len(carried)]
+    types = tuple(arrived_type(e, f.dataType) for e, f in zip(carried, fields, strict=True))
     place = {expression: i for i, expression in enumerate(distinct)}
     plans = [
         IndexPlan(b.index, inputs := tuple(place[e] for e in one), stored_fields(b, tuple(types[i] for i in inputs)))
         for b, one in zip(bound, wanted, strict=True)
     ]
-    return selected, CollectPlan(tuple(plans), types, whole_up_to)
+    return selected, CollectPlan(tuple(plans), types, whole_up_to, has_flaws=flaw is not None)
 
 
 def stored_fields(bound: BoundIndex, types: tuple[pa.DataType, ...]) -> Mapping[str, pa.DataType]:

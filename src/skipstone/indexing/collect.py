@@ -46,12 +46,18 @@ class IndexPlan:
 class CollectPlan:
     """What a task must know: the indexes, the physical types of the columns read, and what is read whole.
 
-    An object longer than ``whole_up_to`` may be read in parts by several tasks.
+    An object longer than ``whole_up_to`` may be read in parts by several tasks.  With ``has_flaws`` one more column is
+    read, the last, that is TRUE for rows of which nothing steady is read.
     """
 
     indexes: tuple[IndexPlan, ...]
     types: tuple[pa.DataType, ...]
     whole_up_to: int
+    has_flaws: bool = False
+
+    def flaws_of(self, batch: pa.RecordBatch) -> pa.Array | None:
+        """Return the column that tells flawed rows, or ``None``."""
+        return batch.column(batch.num_columns - 1) if self.has_flaws else None
 
     def columns_of(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         """Give each index its inputs, as physical values."""
@@ -95,6 +101,11 @@ class ObjectStates:
             for plan, batch, before in zip(self.plan.indexes, batches, known, strict=True)
         ]
         self.merge(made, rows)
+
+    def spoil(self) -> None:
+        """Know nothing of the object: it has a row that other reads give otherwise."""
+        said = f"{self.data_object.path} holds records that cannot be read: it is always read"
+        self.merge([f"{plan.index.name}: {said}" for plan in self.plan.indexes], 0)
 
     def merge(self, states: Sequence[MetadataType | str], rows: int) -> None:
         """Merge the states of a part of the object."""
@@ -153,13 +164,15 @@ def collect_parts(payload: bytes, objects: pa.Table, batches: Iterable[pa.Record
     for batch in batches:
         if batch.num_rows == 0:
             continue
-        inputs = plan.columns_of(batch)
+        inputs, flaws = plan.columns_of(batch), plan.flaws_of(batch)
         for found, start, rows in _runs(batch.column(0)):
             if found != number or current is None:
                 if current is not None:
                     yield from _leave(number, current, finished)
                 number, current = found, ObjectStates(plan, _object(objects, found))
             current.add([b.slice(start, rows) for b in inputs], rows)
+            if flaws is not None and flaws.slice(start, rows).true_count:
+                current.spoil()
     if current is not None:
         yield from _leave(number, current, finished)
     yield from _flush(finished)

@@ -91,7 +91,7 @@ def index_objects(
         When an index raises on every object, or an object that did not change cannot be read.
     """
     source = ObjectSource(spark, scan)
-    source.refuse_dropped_rows()
+    source.refuse_unsteady_rows()
     before, paths, listed_at = _settled_listing(source, wanted)
     with shown_progress(spark, f"Indexing {len(before):,} objects", wanted=progress):
         selected, collected = _collect_what_stays(source, before, paths, bound)

@@ -12,8 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skipstone.errors import DatasetError, IndexingError
+from skipstone.errors import DatasetError
 from skipstone.indexing.objects import DataObject
+from skipstone.indexing.unsteady import refuse_unsteady_rows
 from skipstone.indexing.visible_metadata import refuse_metadata_among
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ READING = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
 }
-_DROPPING_OPTIONS = {"ignorecorruptfiles": "true", "ignoremissingfiles": "true", "mode": "dropmalformed"}
 
 
 def pinned(spark: SparkSession, scan: Any) -> Any:
@@ -57,33 +57,9 @@ class ObjectSource:
         """The bridge's description of the scan."""
         return json.loads(self._scan.describe())
 
-    def refuse_dropped_rows(self) -> None:
-        """Raise when the scan's own options let its reader leave out rows.
-
-        Metadata must describe every row that any later read may return, a stricter or luckier one included.  The
-        settings of the same effect are switched off for the job; options are part of the DataFrame.
-
-        Raises
-        ------
-        IndexingError
-            With what to do instead.
-        """
-        options = {k.lower(): str(v).lower() for k, v in self.described["options"].items()}
-        found = [name for name, value in _DROPPING_OPTIONS.items() if options.get(name) == value]
-        if "badrecordspath" in options:
-            found.append("badrecordspath")
-        partial = "spark.sql.json.enablePartialResults"
-        if self.described["format"] == "json" and self.described["environment"]["values"].get(partial) == "false":
-            # Without partial results, what is read of one column depends on which others are read with it.
-            options[partial] = "false"
-            found.append(partial)
-        if found:
-            msg = (
-                f"a dataset that is read with {' and '.join(f'{n}={options[n]}' for n in found)} cannot be indexed: "
-                "rows that the reader leaves out would be missing from the metadata, and a read that returns them "
-                "would skip them; read it without that option to index it"
-            )
-            raise IndexingError(msg)
+    def refuse_unsteady_rows(self) -> None:
+        """Raise when what the scan's reader gives depends on more than the file: see ``unsteady``."""
+        refuse_unsteady_rows(self.described)
 
     def list_objects(self, paths: Iterable[str] | None = None) -> list[DataObject]:
         """List all objects anew, or only those of some objects and folders, each once.
@@ -128,6 +104,23 @@ class ObjectSource:
             whole_up_to = int(self._bridge.maxSplitBytes(self._scan, str(file)))
         return DataFrame(made, SparkSession(self.spark.sparkContext, made.sparkSession())), whole_up_to
 
+    @cached_property
+    def flaw(self) -> str | None:
+        """A predicate on the rows of ``read``: TRUE where what is read depends on the columns that are read with it.
+
+        JSON and XML readers give the part of a broken record that they got hold of, which is more or less of it
+        depending on whether the broken part was asked for.  XML's, and JSON's in variants, may even take another
+        element for a column then, and show that a record is broken only if all columns are asked for.
+        """
+        column = self._bridge.unreadable(self._scan)
+        if column is None:
+            return None
+        flaw = f"{_quoted(column)} IS NOT NULL"
+        if self.described["format"] == "xml" or any("variant" in c["t"] for c in self.described["columns"]):
+            every = ", ".join(_quoted(c["n"]) for c in self.described["columns"] if not c["p"] and c["n"] != column)
+            flaw = f"{flaw} OR length(to_json(struct({every}))) < 0"  # never: it asks for all columns
+        return flaw
+
     def footers(self, objects: Sequence[DataObject], columns: Sequence[Sequence[str]]) -> Iterator[dict[str, Any]]:
         """Give what the Parquet footers of these objects say of some columns (see the bridge's ``Footers``)."""
         with _named(objects) as file, _scratch() as out:
@@ -141,6 +134,11 @@ class ObjectSource:
         for item in items:
             made.add(item)
         return made
+
+
+def _quoted(name: str) -> str:
+    """Return a column's name as SQL has it."""
+    return f"`{name.replace('`', '``')}`"
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""Lost rows that an adversary found."""
