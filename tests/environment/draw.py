@@ -76,7 +76,11 @@ def usual(random: Random, format_: str) -> Environment:
     for dimension in DIMENSIONS:
         if dimension.name == LINE_LENGTH and random.random() < 0.5:  # rows appear where lines are no longer cut
             environment[dimension] = dimension.values[1]
-        if dimension.where == "option" and dimension.name.endswith("Format") and random.random() < 0.3:
+        if (
+            dimension.where == "option"
+            and dimension.name.endswith("Format")
+            and random.random() < (0.3 if format_ == "csv" else 0.1)
+        ):
             environment[dimension] = random.choice(dimension.values)
         if dimension.name == "positionalFieldMatching" and random.random() < 0.5:
             environment[dimension] = "true"
