@@ -26,6 +26,8 @@ EVALUATED = (SESSION, MACHINE)
 
 JVM_ZONE = "JVM zone"
 
+_DEFAULT = "EXISTS_DEFAULT"  # a table's default for files without the column: an expression, which is evaluated
+
 
 @dataclass(frozen=True)
 class Environment:
@@ -53,5 +55,6 @@ def groups_of(columns: Iterable[ColumnRecord], evaluated: Iterable[str] = ()) ->
     conditional = {
         TIMESTAMPS: any("timestamp" in column.type.lower() for column in columns),
         PARTITIONS: any(column.partition for column in columns),
+        SESSION: any(_DEFAULT in column.reads_as for column in columns),
     }
-    return (VALUES, *(group for group, wanted in conditional.items() if wanted), *evaluated)
+    return tuple(dict.fromkeys((VALUES, *(group for group, wanted in conditional.items() if wanted), *evaluated)))

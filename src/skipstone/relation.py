@@ -26,8 +26,9 @@ __all__ = [
     "ancestors",
     "changing_partitions",
     "column_difference",
+    "depends_on_zone_of_old",
     "profile_difference",
-    "without_zone_of_old",
+    "without_jvm_zone",
 ]
 
 # Options that choose files or only guide schema inference, whose outcome (the column's type) is compared by itself.
@@ -85,6 +86,7 @@ class Relation:
     case_sensitive: bool
     skipstone: Mapping[str, str] = field(repr=False)
     schema_digest: str
+    has_variants: bool = False
     table: str | None = None
     table_location: str | None = None
     reads_as: Mapping[str, str] = field(default_factory=dict)
@@ -106,6 +108,7 @@ class Relation:
                 if k.startswith("spark.skipstone.")
             },
             schema_digest=described["schema_digest"],
+            has_variants=described.get("variants", False),
             table=described.get("table"),
             table_location=described.get("table_location"),
             reads_as={c["n"]: c["d"] for c in described.get("columns", ()) if c.get("d")},
@@ -138,9 +141,12 @@ class Relation:
         )
 
     def _finds_by_name(self) -> bool:
-        """Whether a column is found by its name, so that the rest of the schema does not matter to it."""
+        """Whether a column is found by its name, so that the rest of the schema does not matter to it.
+
+        A variant that JSON's reader cannot read may leave it inside of that, where it takes what it finds for columns.
+        """
         moved = (k for k, v in self.options.items() if _BY_POSITION.get(k.lower()) == v.strip().lower())
-        return self.format in _BY_NAME and not any(moved)
+        return self.format in _BY_NAME and not any(moved) and not (self.format == "json" and self.has_variants)
 
     def outside_file(self) -> str | None:
         """Return the option that names a file elsewhere by whose contents values are made, or ``None``."""
@@ -199,15 +205,23 @@ def profile_difference(indexed: ReadProfile, here: ReadProfile) -> str | None:
     return None
 
 
-def without_zone_of_old(profile: ReadProfile) -> ReadProfile:
-    """Return a profile without the JVM's zone, if readers look at that only for timestamps before 1900."""
-    if profile.format not in _ZONE_OF_OLD:
-        return profile
+def depends_on_zone_of_old(file_format: str) -> bool:
+    """Whether a format's readers look at the JVM's zone only for timestamps before 1900."""
+    return file_format in _ZONE_OF_OLD
+
+
+def without_jvm_zone(profile: ReadProfile) -> ReadProfile:
+    """Return a profile without the JVM's zone."""
     return replace(profile, settings={name: value for name, value in profile.settings.items() if name != JVM_ZONE})
 
 
-def changing_partitions(indexed: ReadProfile) -> str | None:
-    """Say why metadata of a partition column is not used when an object's value is the catalog's to change."""
+def changing_partitions(indexed: ReadProfile, columns: Iterable[ColumnRecord]) -> str | None:
+    """Say why metadata of a partition column is not used when nothing says which value an object has in a query."""
+    if any(column.partition and "timestamp" in column.type.lower() for column in columns):
+        return (
+            "timestamps in the names of partitions are read by the zone of the moment when the DataFrame was made, "
+            "which nothing tells later; Spark prunes by them itself"
+        )
     if indexed.settings.get(PARTITION_VALUES) == BY_CATALOG:
         return "its partition values come from the catalog, which may change them; Spark prunes by them itself"
     return None

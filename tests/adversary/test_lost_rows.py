@@ -227,7 +227,9 @@ def test_order_of_the_kept_files_of_a_bucketed_table(spark, tmp_path, adaptive):
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",
     }
-    clustered = "USING csv OPTIONS (timestampFormat 'yyyy-MM-dd HH:mm:ss') CLUSTERED BY (k) SORTED BY (k) INTO 2 BUCKETS"
+    clustered = (
+        "USING csv OPTIONS (timestampFormat 'yyyy-MM-dd HH:mm:ss') CLUSTERED BY (k) SORTED BY (k) INTO 2 BUCKETS"
+    )
     with conf(spark, settings):
         try:
             spark.sql(f"CREATE TABLE ordered_a (k INT, ts TIMESTAMP) {clustered} LOCATION '{tmp_path}/a'")
@@ -359,5 +361,3 @@ def test_zipped_with_a_scan_that_skips_nothing(spark, tmp_path):
     indexed(read(), MinMaxIndex("n"))
     with conf(spark, {SPLIT: "4", OPEN: "4"}):
         same_steps(spark, lambda: read().where("n = 3").rdd.zip(read().where("m = 3").rdd).collect())
-
-

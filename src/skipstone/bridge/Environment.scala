@@ -124,6 +124,10 @@ private[skipstone] object Environment {
       name.startsWith("spark.sql.") && !isHarmless(name) && concerns(format, name) && !effective.exists(_._1 == name) &&
         (!Own(format) || SQLConf.containsConfigKey(name)) && !isDefault(name, value)
     }
+    // Tasks also see what a thread brings along, where the session has set nothing: a stream's settings, in its batches.
+    val brought = Option(session.sparkContext.getLocalProperties).toSeq.flatMap(_.asScala).filter { case (name, value) =>
+      name.startsWith("spark.sql.") && !set.contains(name) && !isHarmless(name) && !isDefault(name, value)
+    }.map { case (name, value) => s"thread's $name" -> value }
     val hadoop = hadoopSettings(session, set, format)
     val legacy = valueOf(conf, "spark.sql.legacy.timeParserPolicy").exists(_.equalsIgnoreCase("LEGACY"))
     val zones = format match {
@@ -139,10 +143,10 @@ private[skipstone] object Environment {
       else Nil
     val timestamps = if (Typed(format)) Seq("JVM zone" -> jvm.zone) else Nil
     Environment(Map(
-      Values -> (Seq(sensitive) ++ zones ++ parsing ++ machine ++ effective ++ changed ++ hadoop).sorted,
+      Values -> (Seq(sensitive) ++ zones ++ parsing ++ machine ++ effective ++ changed ++ brought ++ hadoop).sorted,
       "timestamps" -> timestamps,
       "partitions" -> (Seq("sessionTimeZone" -> zone) ++ Partitions.flatMap(n => valueOf(conf, n).map(n -> _))).sorted,
-      Session -> (Seq(ansi, sensitive, "sessionTimeZone" -> zone) ++ expressions(set)).sorted,
+      Session -> (Seq(ansi, sensitive, "sessionTimeZone" -> zone) ++ expressions(set) ++ brought).sorted,
       "machine" -> Seq("JVM charset" -> jvm.charset, "JVM locale" -> jvm.locale, "JVM zone" -> jvm.zone, java, spark)))
   }
 

@@ -66,7 +66,7 @@ private[skipstone] class Guard(scan: SparkPlan with FileSourceScanLike) {
 
   /** Guard the tasks of a scan, or leave it as it is if they look nothing up; none when they cannot be guarded. */
   def over[T: ClassTag](kept: RDD[T], execute: SparkPlan => RDD[T]): Option[RDD[T]] =
-    if (scan.supportsColumnar && !still.isEvaluated && !still.verifies) Some(kept)
+    if (scan.supportsColumnar && !still.isLookedUp && !still.verifies) Some(kept)
     else if (scan.bucketedScan || Guard.files(kept).isEmpty) None // a task more would be one of no bucket
     else {
       val guarded = new GuardedRDD(this, kept, () => others(kept, execute(whole)), still.lookedUp)

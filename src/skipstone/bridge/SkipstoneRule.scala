@@ -287,8 +287,8 @@ private[skipstone] class Still(described: RelationJson, planned: Seq[Environment
   def verify(check: () => Boolean): Unit = unchanged = Some(check)
   def verifies: Boolean = unchanged.isDefined
 
-  /** Whether the decision rests on what Spark computes of the columns. */
-  def isEvaluated: Boolean = groups(Environment.Session)
+  /** Whether the decision rests on what tasks look up even where columns are read: for expressions, or of the JVM. */
+  val isLookedUp: Boolean = groups(Environment.Session) || stamps.exists(_.values.flatten.exists(_._1.startsWith("JVM ")))
 
   /** The settings that a task may look up, where they are not at their defaults. */
   lazy val lookedUp: Map[String, String] = planned.map(_.lookedUp(groups)).reduceOption(_ ++ _).getOrElse(Map.empty)

@@ -18,7 +18,13 @@ from skipstone.expressions.tree import And, Column, Expression, IsNotNull, Liter
 from skipstone.indexing.records import ColumnRecord
 from skipstone.querying.generate_clause import generate_clause
 from skipstone.querying.timestamps import only_modern
-from skipstone.relation import changing_partitions, column_difference, profile_difference, without_zone_of_old
+from skipstone.relation import (
+    changing_partitions,
+    column_difference,
+    depends_on_zone_of_old,
+    profile_difference,
+    without_jvm_zone,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -221,13 +227,15 @@ def _difference(record: IndexRecord, index: Index, query: _Query, notes: _Notes)
     except Exception as error:  # noqa: BLE001  a plug-in's own code: not used, said, the query goes on
         return f"its inputs raised {type(error).__name__}: {error}"
     profiles = query.relation.profiles(record.columns, groups)
-    reason = next(filter(None, (profile_difference(record.profile, here) for here in profiles)), None)
-    if reason is not None and TIMESTAMPS in groups and only_modern(query.condition, record.columns):
-        then = without_zone_of_old(record.profile)
-        reason = next(filter(None, (profile_difference(then, without_zone_of_old(here)) for here in profiles)), None)
+    then = record.profile
+    for_reading = TIMESTAMPS in groups and MACHINE not in groups and depends_on_zone_of_old(then.format)
+    if for_reading and only_modern(query.condition, record.columns):
+        then, profiles = without_jvm_zone(then), tuple(map(without_jvm_zone, profiles))
         groups = tuple(group for group in groups if group != TIMESTAMPS)
     reason = (
-        reason or changing_partitions(record.profile) or query.functions.difference(record.functions, query.condition)
+        next(filter(None, (profile_difference(then, here) for here in profiles)), None)
+        or changing_partitions(then, record.columns)
+        or query.functions.difference(record.functions, query.condition)
     )
     if reason is None:
         # A task may look up when it runs what was looked up, and compared by the function's or condition's identity,
