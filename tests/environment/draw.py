@@ -74,7 +74,13 @@ def usual(random: Random, format_: str) -> Environment:
             if "ebaseModeInRead" in dimension.name:
                 environment[dimension] = "LEGACY"
     for dimension in DIMENSIONS:
-        if dimension.where == "option" and dimension.name.endswith("Format") and random.random() < 0.3:
+        if dimension.name == LINE_LENGTH and random.random() < 0.5:  # rows appear where lines are no longer cut
+            environment[dimension] = dimension.values[1]
+        if (
+            dimension.where == "option"
+            and dimension.name.endswith("Format")
+            and random.random() < (0.3 if format_ == "csv" else 0.1)
+        ):
             environment[dimension] = random.choice(dimension.values)
         if dimension.name == "positionalFieldMatching" and random.random() < 0.5:
             environment[dimension] = "true"
@@ -84,18 +90,28 @@ def usual(random: Random, format_: str) -> Environment:
 def journey(random: Random, format_: str, changes: int) -> dict[str, Environment]:
     """Give an environment for each stage: so many dimensions change before some stage, and perhaps back later."""
     steps = [usual(random, format_)] * len(STAGES)
-    relevant = [dimension for dimension in DIMENSIONS if format_ in dimension.formats]
+    relevant = [d for d in DIMENSIONS if format_ in d.formats for _ in range(1 if d.where == "option" else 3)]
     for _ in range(changes):
         dimension = random.choice(relevant if random.random() < 0.9 else DIMENSIONS)
-        if random.random() < 0.5:  # so that some things are unusual first and usual later
+        if random.random() < 0.3:  # so that some things are unusual first and usual later
             first = random.choice(dimension.values)
             steps = [{**step, dimension: first} for step in steps]
         value = random.choice([v for v in dimension.values if v != steps[0][dimension]])
-        last = STAGES.index("read" if dimension.where == "option" else "run")
-        start = random.randint(1, last)
-        end = random.randint(start + 1, len(STAGES)) if random.random() < 0.4 else len(STAGES)
+        start, end = _when(random, dimension)
         steps = [{**step, dimension: value} if start <= n < end else step for n, step in enumerate(steps)]
     return dict(zip(STAGES, steps, strict=True))
+
+
+def _when(random: Random, dimension: Dimension) -> tuple[int, int]:
+    """Choose the first stage that a change holds for and the first that it does not hold for any more.
+
+    Rather while indexing alone, after the handle was made, or after planning: then no decision sees both values.
+    """
+    if dimension.where == "option":
+        return random.choice((1, 2)), len(STAGES)
+    indexing, after_planning = (1, 2), (STAGES.index("run"), len(STAGES))
+    anywhere = (random.randint(1, 4), len(STAGES))
+    return random.choice((indexing, after_planning, after_planning, anywhere))
 
 
 def options(environment: Environment) -> dict[str, str]:

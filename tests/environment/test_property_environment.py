@@ -1,8 +1,8 @@
 """The property suite's dimension "environment": the same steps give the same rows with and without skipping.
 
 Between the making of a handle, indexing, reading, planning and running, settings of the session, of Hadoop and of the
-JVM and the reader's options change at random.  The seeds are fixed, so that a failure repeats; ``--long`` takes twenty
-times as many.
+JVM and the reader's options change at random.  The seeds are fixed, so that a failure repeats; ``--long`` takes a
+hundred of each format.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import skipstone
 from skipstone import Dataset, FeatureIndex, MinMaxIndex, SkipstoneError, ValueListIndex
 from tests.environment import data, draw
 from tests.environment.avro import avro
-from tests.environment.ways import WAYS
+from tests.environment.ways import WAYS, planned
 from tests.soundness.campaign import INTERPRETED, SPARK_ERRORS
 from tests.support import conf, skipping_off
 
@@ -30,7 +30,17 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-RUNS = 5
+# Of the first ten seeds those that tell most: one in which nothing changes, and such as made a difference or lost rows.
+SEEDS = {
+    "parquet": (0, 1, 2, 8),
+    "orc": (0, 4, 7, 8),
+    "avro": (0, 6, 8),
+    "csv": (0, 2, 6),
+    "json": (0, 1, 2),
+    "xml": (0, 3, 4, 8),
+    "text": (0, 2, 6),
+}
+LONG = range(100)
 FEATURES = {"above": "upper(s) = 'İÇİ'", "below": "lower(s) = '\u0131c\u0131'", "spelled": "initcap(s) = 'İçi'"}
 
 
@@ -55,7 +65,7 @@ class Journey:
         self.random = Random(f"{format_} {seed}")
         self.changes = (0, 1, 1, 2, 1)[seed % 5]
         self.stages = draw.journey(self.random, format_, self.changes)
-        self.way = self.random.choice(WAYS)
+        self.way = self.random.choice(WAYS) if self.random.random() < 0.5 else planned
         self.lent = self.random.random() < 0.2
         self.lender = spark.newSession() if self.lent else spark
         data.write(spark, self.folder, format_, self.random)
@@ -90,8 +100,7 @@ class Journey:
                 op = self.random.choice(("=", "=", "<=", ">="))
                 found.append(f"{name} {op} {data.literal(name, value)}")
         asked = self.random.choice(data.columns(self.format))
-        features = [self.random.choice(list(FEATURES.values()))] if self.format != "text" else []
-        return [*found, f"{asked} IS NULL", *features]
+        return [*found, f"{asked} IS NULL", *(FEATURES.values() if self.format != "text" else ())]
 
     def steps(self, predicates: Iterable[str]) -> Counter[str]:
         """Read, plan and run."""
@@ -171,10 +180,10 @@ def seen():
 def test_same_rows_whatever_changes_on_the_way(spark, tmp_path, request, seen, format_):
     if format_ == "avro":
         avro(spark)
-    runs = RUNS * 20 if request.config.getoption("--long") else RUNS
+    seeds = LONG if request.config.getoption("--long") else SEEDS[format_]
     with conf(spark, INTERPRETED):
-        failures = [_run(Journey(spark, tmp_path, format_, seed), seen) for seed in range(runs)]
+        failures = [_run(Journey(spark, tmp_path, format_, seed), seen) for seed in seeds]
     wrong = [failure for failure in failures if failure]
-    assert not wrong, "".join(wrong[:5]) + f"\n\n{len(wrong)} of {runs} runs"
+    assert not wrong, "".join(wrong[:5]) + f"\n\n{len(wrong)} of {len(seeds)} runs"
     assert seen.unchanged_skipped[format_] == seen.unchanged[format_] > 0, f"nothing is skipped: {seen}"
     assert seen.differed[format_], f"no change makes a difference to plain Spark: {seen}"
