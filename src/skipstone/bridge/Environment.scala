@@ -126,7 +126,7 @@ private[skipstone] object Environment {
     }
     // Tasks also see what a thread brings along, where the session has set nothing: a stream's settings, in its batches.
     val brought = Option(session.sparkContext.getLocalProperties).toSeq.flatMap(_.asScala).filter { case (name, value) =>
-      name.startsWith("spark.sql.") && !set.contains(name) && !isHarmless(name) && !isDefault(name, value)
+      SQLConf.containsConfigKey(name) && !set.contains(name) && !isHarmless(name) && !isDefault(name, value)
     }.map { case (name, value) => s"thread's $name" -> value }
     val hadoop = hadoopSettings(session, set, format)
     val legacy = valueOf(conf, "spark.sql.legacy.timeParserPolicy").exists(_.equalsIgnoreCase("LEGACY"))

@@ -1,1 +1,0 @@
-"""Lost rows that an adversary found."""
