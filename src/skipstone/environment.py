@@ -26,6 +26,7 @@ EVALUATED = (SESSION, MACHINE)
 
 JVM_ZONE = "JVM zone"
 
+_NOT_KNOWN = ("not known yet", "not one: ")
 _DEFAULT = "EXISTS_DEFAULT"  # a table's default for files without the column: an expression, which is evaluated
 
 
@@ -34,6 +35,13 @@ class Environment:
     """What a reader may look at, by group and name."""
 
     groups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def known(self) -> dict[str, dict[str, str]]:
+        """Return all but what is not known, or not the same, of the JVMs that read: that equals nothing."""
+        return {
+            group: {n: v for n, v in entries.items() if not v.startswith(_NOT_KNOWN)}
+            for group, entries in self.groups.items()
+        }
 
     def settings(self, wanted: Iterable[str]) -> dict[str, str]:
         """Return what is in some groups."""

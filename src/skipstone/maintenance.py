@@ -341,7 +341,7 @@ def _refuse_changed_reading(target: Target) -> None:
     The job's session is its own, but settings of Hadoop's and the zone and locale of the JVM are everyone's.
     """
     now = Relation.of(json.loads(target.scan.describe()))
-    if now.environments != target.relation.environments:
+    if tuple(e.known() for e in now.environments) != tuple(e.known() for e in target.relation.environments):
         msg = (
             f"{target.root} cannot be indexed: a setting of Hadoop's, or the zone or locale of the JVM, changed while "
             "its objects were read; try again"

@@ -107,6 +107,7 @@ private[skipstone] object Environment {
   private val OfText = Seq("mapreduce.", "mapred.", "textinputformat.")
 
   private val defaults = new SQLConf
+  private val effectiveOf = new ConcurrentHashMap[String, Seq[String]]()
   private val harmless = new ConcurrentHashMap[String, java.lang.Boolean]()
   private val harmlessHadoop = new ConcurrentHashMap[String, java.lang.Boolean]()
 
@@ -116,12 +117,14 @@ private[skipstone] object Environment {
     val zone = zoned(conf.sessionLocalTimeZone)
     val sensitive = "caseSensitive" -> conf.caseSensitiveAnalysis.toString
     val ansi = "ansi" -> conf.ansiEnabled.toString
-    lazy val java = "Java" -> Jvm.version
     lazy val spark = "Spark" -> SPARK_VERSION.split('.').take(2).mkString(".")
     val jvm = Executors.jvm(session.sparkContext)
-    val effective = Effective.filter(concerns(format, _)).flatMap(n => valueOf(conf, n).map(n -> _))
-    val changed = set.toSeq.filter { case (name, value) =>
-      name.startsWith("spark.sql.") && !isHarmless(name) && concerns(format, name) && !effective.exists(_._1 == name) &&
+    val java = "Java" -> jvm.java
+    val names = effectiveOf.computeIfAbsent(format, f => Effective.filter(n => SQLConf.containsConfigKey(n) && concerns(f, n)))
+    val effective = names.flatMap(n => valueOf(conf, n).map(n -> _))
+    val counting = set.filter { case (name, _) => name.startsWith("spark.sql.") && !isHarmless(name) }
+    val changed = counting.toSeq.filter { case (name, value) =>
+      !names.contains(name) && concerns(format, name) &&
         (!Own(format) || SQLConf.containsConfigKey(name)) && !isDefault(name, value)
     }
     // Tasks also see what a thread brings along, where the session has set nothing: a stream's settings, in its batches.
@@ -146,7 +149,7 @@ private[skipstone] object Environment {
       Values -> (Seq(sensitive) ++ zones ++ parsing ++ machine ++ effective ++ changed ++ brought ++ hadoop).sorted,
       "timestamps" -> timestamps,
       "partitions" -> (Seq("sessionTimeZone" -> zone) ++ Partitions.flatMap(n => valueOf(conf, n).map(n -> _))).sorted,
-      Session -> (Seq(ansi, sensitive, "sessionTimeZone" -> zone) ++ expressions(set) ++ brought).sorted,
+      Session -> (Seq(ansi, sensitive, "sessionTimeZone" -> zone) ++ counting.filterNot { case (n, v) => isDefault(n, v) } ++ brought).sorted,
       "machine" -> Seq("JVM charset" -> jvm.charset, "JVM locale" -> jvm.locale, "JVM zone" -> jvm.zone, java, spark)))
   }
 
@@ -162,10 +165,6 @@ private[skipstone] object Environment {
     harmless.computeIfAbsent(name, n => n == "spark.sql.caseSensitive" || n.startsWith("spark.sql.ansi.") ||
       (Harmless.exists(n.startsWith) && !ButNotHarmless.exists(n.startsWith)))
 
-  private def expressions(set: Map[String, String]): Seq[(String, String)] = set.toSeq.filter { case (name, value) =>
-    name.startsWith("spark.sql.") && !isHarmless(name) && !isDefault(name, value)
-  }
-
   def isDefault(setting: String, value: String): Boolean = valueOf(defaults, setting).contains(value)
 
   private def valueOf(conf: SQLConf, name: String): Option[String] = Try(conf.getConfString(name)).toOption.filter(_ != null)
@@ -180,28 +179,37 @@ private[skipstone] object Environment {
       case "avro" => format == "avro" || !Own(format)
       case _ => !OfText.exists(name.startsWith) || Text(format) || !Own(format)
     })
-    val shared = session.sparkContext.hadoopConfiguration
     val found = Map.newBuilder[String, String]
-    entries(shared).foreach { case (name, value) => if (counts(name) && !isDefault(shared, name)) found += name -> value }
+    found ++= shared(session.sparkContext.hadoopConfiguration).filter { case (name, _) => counts(name) }
     found ++= set.filter { case (name, value) => !name.startsWith("spark.") && value != null && counts(name) }
     found.result().toSeq.map { case (name, value) => s"hadoop $name" -> value }
   }
 
-  // Every query goes through a thousand settings: without the copy that the public way makes of them.
-  private val properties = Try {
-    val method = classOf[Configuration].getDeclaredMethod("getProps")
+  // Going through a thousand settings for every query would take longer than the rest of this. What was set is in a
+  // small table of its own; what was loaded is in another, which is made anew when files are loaded again.
+  private val tables = Try(Seq("getProps", "getOverlay").map { name =>
+    val method = classOf[Configuration].getDeclaredMethod(name)
     method.setAccessible(true)
     method
-  }.toOption
+  }).toOption
 
-  private def entries(conf: Configuration): Iterator[(String, String)] =
-    properties.flatMap(m => Try(m.invoke(conf).asInstanceOf[java.util.Properties]).toOption) match {
-      case Some(found) => found.entrySet().iterator().asScala.collect {
-        case e if e.getKey.isInstanceOf[String] && e.getValue.isInstanceOf[String] =>
-          e.getKey.asInstanceOf[String] -> e.getValue.asInstanceOf[String]
+  private case class Shared(all: AnyRef, size: Int, set: AnyRef, settings: Seq[(String, String)])
+  @volatile private var known = Shared(null, 0, null, Nil)
+
+  /** Hadoop's settings that are not at their defaults and not known to be harmless. */
+  private def shared(conf: Configuration): Seq[(String, String)] = {
+    def all = conf.iterator().asScala.map(e => e.getKey -> e.getValue)
+      .filter { case (name, _) => !isHarmlessHadoop(name) && !isDefault(conf, name) }.toSeq
+    val state = tables.flatMap(ms => Try(ms.map(_.invoke(conf).asInstanceOf[java.util.Properties])).toOption)
+    state.fold(all) { case Seq(loaded, overlay) =>
+      val (size, set, last) = (loaded.size, overlay.clone(), known)
+      if ((last.all eq loaded) && last.size == size && last.set == set) last.settings else {
+        val found = all
+        known = Shared(loaded, size, set, found)
+        found
       }
-      case None => conf.iterator().asScala.map(e => e.getKey -> e.getValue)
     }
+  }
 
   private def isHarmlessHadoop(name: String): Boolean = harmlessHadoop.computeIfAbsent(name,
     n => HarmlessHadoop.exists(n.startsWith) && !ButNot.exists(n.startsWith))
@@ -226,13 +234,15 @@ private[skipstone] object Environment {
 }
 
 /** What readers and functions can find out about the JVM that they run in. */
-private[skipstone] case class Jvm(zone: String, locale: String, charset: String)
+private[skipstone] case class Jvm(zone: String, locale: String, charset: String, java: String)
 
 private[skipstone] object Jvm {
-  def version: String = System.getProperty("java.specification.version")
+  /** Where names of months and the like come from; by default the release decides. */
+  private val Providers = "java.locale.providers"
 
   def here: Jvm = {
     val locales = Seq(Locale.getDefault, Locale.getDefault(Locale.Category.FORMAT), Locale.getDefault(Locale.Category.DISPLAY))
-    Jvm(Environment.zoned(TimeZone.getDefault.getID), locales.map(_.toString).distinct.mkString(", "), Charset.defaultCharset.name)
+    Jvm(Environment.zoned(TimeZone.getDefault.getID), locales.map(_.toString).distinct.mkString(", "), Charset.defaultCharset.name,
+      (System.getProperty("java.specification.version") +: Option(System.getProperty(Providers)).toSeq).mkString(" "))
   }
 }

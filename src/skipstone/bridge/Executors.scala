@@ -25,9 +25,13 @@ private[skipstone] object Executors {
     if (!areKnown(context)) {
       askLater(context)
       unknown("not known yet of the executors")
-    } else answers.values.toSet + Jvm.here match {
-      case one if one.size == 1 => one.head
-      case several => unknown(s"not one: ${several.map(_.zone).toSeq.distinct.sorted.mkString(", ")}")
+    } else {
+      val all = answers.values.toSeq :+ Jvm.here
+      def one(of: Jvm => String): String = all.map(of).distinct match {
+        case Seq(same) => same
+        case several => s"not one: ${several.sorted.mkString(", ")} ($unique)"
+      }
+      Jvm(one(_.zone), one(_.locale), one(_.charset), one(_.java))
     }
   }
 
@@ -58,8 +62,10 @@ private[skipstone] object Executors {
 
   private def present(context: SparkContext): Seq[String] = Try(context.getExecutorIds()).getOrElse(Nil)
 
+  private def unique: String = UUID.randomUUID().toString.take(8)
+
   private def unknown(why: String): Jvm = {
-    val text = s"$why (${UUID.randomUUID().toString.take(8)})"
-    Jvm(text, text, text)
+    val text = s"$why ($unique)"
+    Jvm(text, text, text, text)
   }
 }
