@@ -49,6 +49,7 @@ class AgentNameFilter(Filter):
 def main():
     spark = skipstone.configure(SparkSession.builder).getOrCreate()
     spark.udf.register("agent_name", agent_name)
+    skipstone.state_version(spark, "agent_name", "1")  # an index of its results knows it by this in every session
     folder = f"{tempfile.mkdtemp()}/requests"
     agents = "element_at(array('Firefox', 'Chrome', 'curl', 'Wget'), int(id div 1000) % 4 + 1)"
     requests = spark.range(0, 16_000, numPartitions=16)  # a thousand rows in each object

@@ -69,22 +69,25 @@ def local_keys(file, **more):
 
 
 def relation(**options):
-    return Relation((), "parquet", options, {}, {}, "")
+    return Relation((), "parquet", options, (), False, {}, "")
 
 
 @pytest.mark.parametrize("name", ["password", "parquet.encryption.key.list", "workbookPassword", "apiKey", "authToken"])
 def test_secrets_among_reader_options_are_told_apart_but_not_told(name):
-    then, now = relation(**{name: SECRET}).profile(()), relation(**{name: "another"}).profile(())
+    then, now = (
+        relation(**{name: SECRET}).profiles((), ("values",))[0],
+        relation(**{name: "another"}).profiles((), ("values",))[0],
+    )
     assert SECRET not in repr(then)
-    assert then == relation(**{name: SECRET}).profile(())
+    assert then == relation(**{name: SECRET}).profiles((), ("values",))[0]
     difference = profile_difference(then, now)
     assert difference is not None
     assert SECRET not in difference
-    assert profile_difference(then, relation().profile(())) is not None
+    assert profile_difference(then, relation().profiles((), ("values",))[0]) is not None
 
 
 def test_credentials_of_file_systems_are_no_part_of_how_values_are_read():
-    one = relation(**{"fs.s3a.secret.key": SECRET, "fs.s3a.endpoint": "x", "sep": ";"}).profile(())
+    one = relation(**{"fs.s3a.secret.key": SECRET, "fs.s3a.endpoint": "x", "sep": ";"}).profiles((), ("values",))[0]
     assert dict(one.options) == {"fs.s3a.endpoint": "x", "sep": ";"}
 
 
