@@ -30,7 +30,7 @@ class SettingKms extends KmsClient {
   private var keys = Map.empty[String, Array[Byte]]
 
   override def initialize(conf: Configuration, id: String, url: String, token: String): Unit =
-    keys = conf.get("skipstone.tests.keys", "").split(",").filter(_.nonEmpty).map { pair =>
+    keys = conf.get("parquet.encryption.skipstone.tests.keys", "").split(",").filter(_.nonEmpty).map { pair =>
       val Array(name, key) = pair.split(":", 2)
       name -> Base64.getDecoder.decode(key)
     }.toMap
@@ -76,7 +76,7 @@ def reader(spark, kms_jar: Path, *names: str, keys: Path | None = None):
         "parquet.crypto.factory.class": "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory",
         "parquet.encryption.kms.client.class": "skipstone.tests.SettingKms",
         "parquet.encryption.key.access.token": "+".join(names) or "none",  # keys are remembered by token
-        "skipstone.tests.keys": known,
+        "parquet.encryption.skipstone.tests.keys": known,
         **({f"spark.skipstone.kms.{k}": v for k, v in kms_settings(keys).items()} if keys else {}),
     }
     for name, value in settings.items():

@@ -331,7 +331,8 @@ def _rebound(target: Target, record: IndexRecord) -> BoundIndex:
 
 def _profile(target: Target, bound: BoundIndex) -> ReadProfile:
     """Return how the dataset is read by the session of this job, which is pinned."""
-    (profile,) = target.relation.profiles(bound.columns, bound.index.environment_groups(bound.columns))
+    columns = _as_read(target, bound)
+    (profile,) = target.relation.profiles(columns, bound.index.environment_groups(columns))
     return profile
 
 

@@ -98,7 +98,13 @@ def _texts(command: bytes) -> Iterator[str]:
 
 
 def _names_in(text: str) -> Iterator[str]:
-    """Give what in a text could be the name of a module: all of it, and every word."""
+    """Give what in a text could be the name of a module: all of it, and every word.
+
+    The path of a source, which code carries along for its tracebacks, names none: whoever makes a name of a part of it
+    imports by a computed name, and such code is not known at all (``is_dynamic``).
+    """
+    if text.startswith("/") and text.endswith(".py"):
+        return
     for name in {text, text.rpartition(" ")[0], *text.split(), *_WORDS.findall(text)}:
         top = name.partition(".")[0]
         if top and len(top) <= _LONGEST and not {"/", "\0"} & set(top):
@@ -216,7 +222,7 @@ def _of_file(top: str, spec: ModuleSpec) -> ModuleSpec | None:
 
 def _of_places(top: str, spec: ModuleSpec, wanted: Collection[str], when: Installation) -> _Package:
     """Tell what a module is: by the distributions that vouch for it, by its sources as far as none does."""
-    folders = [str(folder) for folder in spec.submodule_search_locations or ()]
+    folders = _once(map(str, spec.submodule_search_locations or ()))
     origin = str(spec.origin) if spec.origin else None
     vouched = installed(top, (origin,) if origin else tuple(folders), when)
     if vouched is None:
@@ -227,15 +233,27 @@ def _of_places(top: str, spec: ModuleSpec, wanted: Collection[str], when: Instal
         return _Package(unknown=f"it requires {vouched.unknown}, of which nothing tells what its modules are")
     evidence = vouched.evidence | ({origin} if origin and os.path.isfile(origin) else set())  # noqa: PTH113  (many)
     if origin is not None and _extends_path(origin):
-        folders += [folder for entry in sys.path if os.path.isdir(folder := str(Path(entry, top)))]  # noqa: PTH112
+        beside = [folder for entry in sys.path if os.path.isdir(folder := str(Path(entry, top)))]  # noqa: PTH112
+        folders = _once((*folders, *beside))
     needs = tuple(need + ANY for need in vouched.needs)
     roots = {os.path.join(root, top) for root in vouched.roots if not vouched.unlisted(root, wanted)}  # noqa: PTH118
-    portions = [None if os.path.realpath(folder) in roots else folder for folder in dict.fromkeys(folders)]
+    portions = [None if os.path.realpath(folder) in roots else folder for folder in folders]
     if not any(portions):
         return _Package(vouched.versions, needs, evidence, depends=True)
     found = local_sources(top, portions, wanted, is_namespace=True)
     versions = vouched.versions | ({found.digest} if found.digest else set())
     return _Package(versions, (*needs, *found.needs), evidence | found.evidence, found.unknown, depends=True)
+
+
+def _once(folders: Iterable[str]) -> list[str]:
+    """Give folders in their order without repetitions, in which nothing is found that was not found before.
+
+    A search path may have a folder twice, by two spellings even, and that of workers once.
+    """
+    found: dict[str, str] = {}
+    for folder in folders:
+        found.setdefault(os.path.realpath(folder), folder)
+    return list(found.values())
 
 
 @cache
