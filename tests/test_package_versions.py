@@ -326,6 +326,54 @@ def test_what_an_installed_package_requires_may_be_hidden(lake):
     assert versions("told_one") is None
 
 
+@pytest.mark.parametrize(
+    "importing",
+    [
+        "import told_local\n",
+        "import os, told_local as t\n",
+        "def f(x):\n    from told_local import f\n    return f(x)\n",
+        "try:\n    import told_local.part\nexcept ImportError:\n    pass\n",
+        "from os import (\n    path,\n)\nimport told_local # our own\n",
+    ],
+)
+@pytest.mark.parametrize("record", [True, False])
+def test_what_an_installed_package_imports_without_requiring_it(lake, importing, record):
+    lake.install("told-careless", {"told_careless/__init__.py": ONE, "told_careless/m.py": importing}, record=record)
+    assert_told(lake, "told_careless.m", "told_local.py")
+
+
+def test_what_an_installed_package_imports_and_another_distribution_has(lake):
+    lake.install("told-careless", {"told_careless.py": "import told_other\n"})
+    lake.install("told-other", {"told_other.py": ONE})
+    before = versions("told_careless")
+    (lake.site / "told_other-1.0.dist-info" / "METADATA").unlink()
+    lake.install("told-other", {"told_other.py": TWO}, version="2.0")
+    for file in (lake.site / "told_other-1.0.dist-info").iterdir():
+        file.unlink()
+    (lake.site / "told_other-1.0.dist-info").rmdir()
+    assert before is not None
+    assert before != versions("told_careless")
+
+
+@pytest.mark.parametrize("extra", ["all", "complete", "fast"])
+def test_what_an_installed_package_requires_for_an_extra(lake, extra):
+    lake.install("told-user", {"told_user.py": ONE}, requires=[f'told-maths; extra == "{extra}"'])
+    lake.install("told-maths", {"told_maths.py": ONE})
+    assert_told(lake, "told_user", "told_maths.py")
+
+
+def test_what_only_the_tests_of_an_installed_package_need(lake):
+    requires = ['told-check; extra == "test"', 'told-check; extra == "all"']
+    lake.install(
+        "told-user", {"told_user/__init__.py": ONE, "told_user/tests/a.py": "import told_check"}, requires=requires
+    )
+    lake.write("told_check.py", ONE)
+    before = versions("told_user")
+    lake.write("told_check.py", TWO)
+    assert before == versions("told_user")
+    assert before is not None
+
+
 def test_what_an_installed_package_requires_may_be_under_development(lake, tmp_path, monkeypatch):
     lake.install("told-one", {"told_one.py": "import told_two\n"}, requires=["told-two"])
     lake.install("told-two", {"_told_two.pth": f"{tmp_path / 'tree'}\n"})

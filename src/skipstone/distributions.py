@@ -24,7 +24,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["IMPORTABLE", "Installation", "Installed", "installation", "installed", "is_pythons_own", "module_named"]
+__all__ = [
+    "ANY",
+    "IMPORTABLE",
+    "Installation",
+    "Installed",
+    "installation",
+    "installed",
+    "is_pythons_own",
+    "module_named",
+]
+
+ANY = ".*"
+"""Ends the name of a package of which any module may be imported."""
 
 IMPORTABLE = (".py", ".pyc", ".so", ".pyd")
 """What the names of modules' files end with."""
@@ -33,7 +45,11 @@ Installation = tuple[tuple[str, int], ...]
 """What changes when something is installed."""
 
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_FOR_DEVELOPMENT = re.compile(r"""extra\s*==\s*["'](?:all|benchmark|build|complete|dev|doc|lint|test|typ)""")
+_FOR_DEVELOPMENT = re.compile(r"""extra\s*==\s*["'](?:benchmark|build|dev|doc|lint|test|typ)""")
+_IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+(\w[\w.]*)[ \t]+import\b|import[ \t]+(\w[^\n#;]*))", re.MULTILINE)
+_TESTS = frozenset({"tests", "test", "testing", "conftest.py"})
+_FEW_SOURCES = 50
+_MOST_SOURCES = 1_000
 
 
 @dataclass(frozen=True)
@@ -45,7 +61,8 @@ class Installed:
     versions
         Their names and versions, with those of what they require.
     needs
-        The top-level modules of what they require, which others may hide.
+        The top-level modules of what they require, which others may hide, and the modules that their sources import
+        without requiring them.
     evidence
         The files that an installer writes anew with them.
     roots
@@ -103,7 +120,7 @@ def installed(name: str, places: tuple[str, ...], when: Installation) -> Install
     untold = [one.name for one in required if not one.modules and (one.is_editable or one.root not in site_folders())]
     return Installed(
         versions=frozenset(f"{one.name}=={one.version}" for one in required),
-        needs=tuple(sorted({module for one in required for module in one.modules} - {name})),
+        needs=tuple(sorted(_needs(own, required, by_module) - {name + ANY})),
         evidence=frozenset(path for one in required for path in one.metadata),
         roots=tuple(sorted({one.root for one in own})),
         recorded=_all_recorded(own),
@@ -198,7 +215,7 @@ def _facts(one: Distribution) -> _Facts:
     return _Facts(
         name=dict(headers).get("name", folder.name),
         version=dict(headers).get("version", "") + _contents(records or ()),
-        requires=tuple(r for r in requires if not _FOR_DEVELOPMENT.search(r)),
+        requires=_not_for_development(requires),
         modules=frozenset(_modules(root, recorded or (), one.read_text("top_level.txt") or "")),
         recorded=recorded,
         is_editable=_is_editable(one),
@@ -285,6 +302,64 @@ def _required(roots: Iterable[_Facts], when: Installation) -> list[_Facts]:
             named = [match[0] for requirement in one.requires if (match := _REQUIREMENT.match(requirement))]
             waiting += [other for name in named if (other := _named(name, when)) is not None]
     return list(found.values())
+
+
+def _not_for_development(requirements: Iterable[str]) -> tuple[str, ...]:
+    """Give requirements without those for developing the package itself, also where an extra for all repeats them."""
+    split: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
+    for one in requirements:
+        match = _REQUIREMENT.match(one)
+        split[_FOR_DEVELOPMENT.search(one) is not None].append((_normal(match[0]) if match else "", one))
+    for_it = {name for name, _ in split[True]}
+    return tuple(one for name, one in split[False] if name not in for_it or "extra" not in one)
+
+
+def _needs(own: Iterable[_Facts], required: Iterable[_Facts], by_module: Mapping[str, list[_Facts]]) -> set[str]:
+    """Name what distributions need: any module of those that they require, and what they import besides.
+
+    A module that no installer brought counts always.  One of another distribution counts if the importing one requires
+    nothing at all and is small: others try to import dozens of modules for the convenience of some users, and say so as
+    requirements where it matters.
+    """
+    found = {module + ANY for one in required for module in one.modules}
+    for one in own:
+        sources = _sources(one)
+        if len(sources) <= _MOST_SOURCES:
+            says_nothing = not one.requires and len(sources) <= _FEW_SOURCES
+            found |= {n for n in _imported(one) if says_nothing or n.partition(".")[0] not in by_module}
+    return {name for name in found if name.endswith(ANY) or name.partition(".")[0] + ANY not in found}
+
+
+@lru_cache(maxsize=1024)
+def _imported(one: _Facts) -> frozenset[str]:
+    """Name the modules that the sources of a distribution import."""
+    found: set[str] = set()
+    for path in _sources(one):
+        try:
+            source = Path(one.root, path).read_bytes()
+        except OSError:
+            continue  # listed, and not there: nothing is imported from it
+        for whole, several in _IMPORT.findall(source):
+            names = [whole] if whole else [part.split()[0] for part in several.split(b",") if part.split()]
+            found |= {name.decode(errors="replace").strip(".()\\\r") for name in names}
+    return frozenset(found - {""})
+
+
+@lru_cache(maxsize=1024)
+def _sources(one: _Facts) -> tuple[str, ...]:
+    """Give the sources of a distribution without its own tests, which are not what a function runs."""
+    files = _walked(one) if one.recorded is None else one.recorded
+    return tuple(path for path in files if path.endswith(".py") and not _TESTS & set(Path(path).parts))
+
+
+def _walked(one: _Facts) -> list[str]:
+    """Give the files of the modules of a distribution that does not list them."""
+    found = []
+    for module in one.modules:
+        place = Path(one.root, module)
+        sources = place.rglob("*.py") if place.is_dir() else [place.with_suffix(".py")]
+        found += [str(path.relative_to(one.root)) for path in sources]
+    return found
 
 
 def _normal(name: str) -> str:

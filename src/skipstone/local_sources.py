@@ -15,16 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skipstone.bytecode import hides_source, state_of
-from skipstone.distributions import IMPORTABLE
+from skipstone.distributions import ANY, IMPORTABLE
 from skipstone.source_imports import Imports, imports_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-__all__ = ["ANY", "Local", "local_sources"]
-
-ANY = ".*"
-"""Ends the name of a package of which any module may be imported."""
+__all__ = ["Local", "local_sources"]
 
 _MOST_SOURCES = 2_000
 _MOST_ENTRIES = 5_000

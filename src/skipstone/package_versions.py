@@ -11,7 +11,7 @@ import pickletools
 import re
 import sys
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.machinery import (
     BuiltinImporter,
     ExtensionFileLoader,
@@ -24,8 +24,8 @@ from importlib.machinery import (
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skipstone.distributions import Installation, installation, installed, is_pythons_own
-from skipstone.local_sources import ANY, local_sources
+from skipstone.distributions import Installation, installation, installed, is_pythons_own, module_named
+from skipstone.local_sources import local_sources
 from skipstone.own_sources import own_digest, own_files
 from skipstone.source_imports import is_dynamic
 
@@ -195,7 +195,7 @@ def _found(top: str, wanted: Collection[str], when: Installation, places: dict[s
     plain = spec if _is_plain(spec) else _of_file(top, spec)
     if plain is None:
         return _Package(unknown="it is imported in a way of its own, not from a file")
-    if plain.loader in _OF_PYTHON or (top in _PYTHONS and plain.origin and is_pythons_own(plain.origin)):
+    if plain.loader in _OF_PYTHON or _is_pythons(top, plain):
         return _NOTHING
     return _of_places(top, plain, wanted, when)
 
@@ -235,14 +235,42 @@ def _of_places(top: str, spec: ModuleSpec, wanted: Collection[str], when: Instal
     if origin is not None and _extends_path(origin):
         beside = [folder for entry in sys.path if os.path.isdir(folder := str(Path(entry, top)))]  # noqa: PTH112
         folders = _once((*folders, *beside))
-    needs = tuple(need + ANY for need in vouched.needs)
     roots = {os.path.join(root, top) for root in vouched.roots if not vouched.unlisted(root, wanted)}  # noqa: PTH118
     portions = [None if os.path.realpath(folder) in roots else folder for folder in folders]
+    needs = _there(vouched.needs, when)
     if not any(portions):
         return _Package(vouched.versions, needs, evidence, depends=True)
     found = local_sources(top, portions, wanted, is_namespace=True)
     versions = vouched.versions | ({found.digest} if found.digest else set())
     return _Package(versions, (*needs, *found.needs), evidence | found.evidence, found.unknown, depends=True)
+
+
+def _there(names: tuple[str, ...], when: Installation) -> tuple[str, ...]:
+    """Give the names that are modules now, and not Python's own."""
+    return _known_there(names, tuple(_modules_in(folder, changed) for folder, changed in when))
+
+
+@lru_cache(maxsize=256)
+def _modules_in(folder: str, changed: int) -> tuple[str, int | frozenset[str]]:
+    """Give what changes when a folder of the search path gets or loses a module: their names; or its time, of a zip."""
+    try:
+        return folder, frozenset(name for entry in os.listdir(folder or ".") if (name := module_named(entry)))  # noqa: PTH208
+    except OSError:
+        return folder, changed
+
+
+@lru_cache(maxsize=1024)
+def _known_there(names: tuple[str, ...], path: tuple[tuple[str, int | frozenset[str]], ...]) -> tuple[str, ...]:  # noqa: ARG001  (what makes it another answer)
+    """Look the names up, once for each state of the search path."""
+    tops = {name.partition(".")[0] for name in names}
+    specs = {top: spec for top in tops if (spec := find_module(top)) is not None}
+    own = {top for top, spec in specs.items() if spec.loader in _OF_PYTHON or _is_pythons(top, spec)}
+    return tuple(name for name in names if (top := name.partition(".")[0]) in specs and top not in own)
+
+
+def _is_pythons(top: str, spec: ModuleSpec) -> bool:
+    """Say whether a module is one of Python's own, as it came with it."""
+    return top in _PYTHONS and bool(spec.origin) and is_pythons_own(str(spec.origin))
 
 
 def _once(folders: Iterable[str]) -> list[str]:
