@@ -19,11 +19,11 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-JAR_IN_WHEEL = "skipstone/bridge/skipstone-bridge.jar"
+JAR_IN_WHEEL = "skipstone/engines/spark/bridge/skipstone-bridge.jar"
 
 
 class BridgeBuildHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Compile ``skipstone/bridge/*.scala`` into the wheel, where possible."""
+    """Compile ``skipstone/engines/spark/bridge/*.scala`` into the wheel, where possible."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the jar to the files of the wheel."""
@@ -62,7 +62,7 @@ def compile_bridge(source: Path, jar: Path) -> str | None:
         "PYTHONPATH": os.pathsep.join(filter(None, [str(source), os.environ.get("PYTHONPATH")]))
     }
     build = subprocess.run(
-        [sys.executable, "-m", "skipstone.bridge.build", str(jar)],
+        [sys.executable, "-m", "skipstone.engines.spark.bridge.build", str(jar)],
         env=environment,
         capture_output=True,
         text=True,

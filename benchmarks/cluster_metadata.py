@@ -24,11 +24,11 @@ from benchmarks.memory import _forget_peak, _peak, _resident
 from benchmarks.session import heap_used
 from benchmarks.synthetic import identity
 from skipstone import ValueListIndex
+from skipstone.engines.spark.evaluation import SparkPartEvaluator
 from skipstone.indexes.value_list import ValueListClause
 from skipstone.querying.clause import OrClause
 from skipstone.stores.metadata_store import Change, ColumnRecord, IndexRecord, ReadProfile, field_column
-from skipstone.stores.parquet import ParquetStore
-from skipstone.stores.spark_evaluation import SparkPartEvaluator
+from skipstone.stores.parquet.store import ParquetStore
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # the cluster is the tests'
 

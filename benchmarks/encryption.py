@@ -22,7 +22,7 @@ from benchmarks import data, synthetic
 from benchmarks.measures import Row, Sample, Subject, interleave, ratio
 from benchmarks.session import optimize, session
 from skipstone import Dataset, MinMaxIndex
-from skipstone.indexing.columns import resolve_indexes
+from skipstone.engines.spark.columns import resolve_indexes
 from skipstone.stores.metadata_store import Change, IndexRecord, field_column
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from benchmarks import data
 from benchmarks.measures import Row, Subject, interleave, ratio
 from benchmarks.session import session
 from skipstone import Dataset, MinMaxIndex
-from skipstone.indexing import job
+from skipstone.engines.spark.planning import job
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,7 +20,7 @@ import pyarrow as pa
 from benchmarks import data
 from benchmarks.session import session
 from skipstone import Dataset, MinMaxIndex
-from skipstone.indexing.columns import resolve_indexes
+from skipstone.engines.spark.columns import resolve_indexes
 from skipstone.stores.metadata_store import Change, IndexRecord, field_column
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import SparkSession
 
-from skipstone.session import configure
+from skipstone.engines.spark.session import configure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

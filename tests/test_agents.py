@@ -7,7 +7,7 @@ import pytest
 
 import skipstone
 from skipstone import Dataset, FormattedIndex
-from skipstone.agents import _agent_name_function, _versions
+from skipstone.engines.spark.register_agents import _agent_name_function, _versions
 from skipstone.errors import PluginError
 from tests.support import assert_same_rows, write_objects
 

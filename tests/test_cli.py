@@ -24,9 +24,9 @@ from skipstone import (
     PrefixIndex,
     ValueListIndex,
 )
-from skipstone.cli import app
-from skipstone.cli_indexes import parse_index, shorthand
-from skipstone.cli_support import Output, failing_politely, pairs
+from skipstone.cli.indexes import parse_index, shorthand
+from skipstone.cli.main import app
+from skipstone.cli.support import Output, failing_politely, pairs
 from skipstone.errors import IndexingError, SettingError
 
 OBJECTS = 6
@@ -228,7 +228,7 @@ def test_what_is_not_expected_is_not_hidden():
 
 def test_without_java_the_error_says_so(tmp_path):
     environment = {**os.environ, "JAVA_HOME": str(tmp_path)}
-    command = [sys.executable, "-c", "from skipstone.cli import main; main()", "describe", str(tmp_path)]
+    command = [sys.executable, "-c", "from skipstone.cli.main import main; main()", "describe", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
@@ -238,7 +238,15 @@ def test_without_java_the_error_says_so(tmp_path):
 @pytest.mark.slow
 def test_a_real_process_prints_nothing_but_its_answer(folder, tmp_path):
     log = tmp_path / "spark.log"
-    command = [sys.executable, "-c", "from skipstone.cli import main; main()", "index", str(folder), "--minmax", "n"]
+    command = [
+        sys.executable,
+        "-c",
+        "from skipstone.cli.main import main; main()",
+        "index",
+        str(folder),
+        "--minmax",
+        "n",
+    ]
     command += ["--output", "json", "--conf", "spark.master=local[1]", "--spark-log", str(log)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr

@@ -11,9 +11,9 @@ import pytest
 
 import skipstone
 from skipstone import BloomFilterIndex, Dataset, FormattedIndex, MinMaxIndex
+from skipstone.engines.spark.functions import raw_identity
 from skipstone.errors import IndexingError, SkipstoneError
 from skipstone.expressions.ranges import at_least
-from skipstone.functions import raw_identity
 from tests.support import assert_same_rows, write_objects
 
 SOURCE = """

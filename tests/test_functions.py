@@ -20,10 +20,10 @@ from pyspark.sql import functions as F
 
 import skipstone
 from skipstone import Dataset, FormattedIndex, MinMaxIndex
+from skipstone.engines.spark.functions import FunctionIdentities
 from skipstone.errors import IndexingError, PluginError
 from skipstone.expressions.ranges import at_least, between
 from skipstone.expressions.tree import Call, Column, EqualTo, Literal
-from skipstone.functions import FunctionIdentities
 from skipstone.indexing.failures import explained_failures
 from tests.support import assert_same_rows, conf, write_objects
 

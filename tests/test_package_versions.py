@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from skipstone import distributions
-from skipstone.package_versions import package_versions, packages_here, packages_named
+from skipstone.engines.spark.functions.identity import distributions
+from skipstone.functions.identity.package_versions import package_versions, packages_here, packages_named
 
 ONE = "def f(x):\n    return x\n"
 TWO = "def f(x):\n    return -x * 2\n"

@@ -30,7 +30,7 @@ from skipstone import (
     ValueListIndex,
     skipping_stats,
 )
-from skipstone.cli import app
+from skipstone.cli.main import app
 from skipstone.errors import IndexExistsError, KeyUnavailableError, MetadataStoreError
 from tests.stores.keys import key_bytes, key_file, kms_settings
 from tests.support import conf, skipping_off, write_objects

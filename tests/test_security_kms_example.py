@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from skipstone.errors import KeyProviderError
-from skipstone.stores.encryption import Keys
-from skipstone.stores.parquet import ParquetStore
+from skipstone.stores.parquet.encryption import Keys
+from skipstone.stores.parquet.store import ParquetStore
 from skipstone.testing.store_model import ROOT, commit
 from tests.stores.test_encryption import RA, RANGE, RT, TAG, rows
 

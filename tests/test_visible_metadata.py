@@ -8,9 +8,9 @@ import pytest
 
 import skipstone
 from skipstone import Dataset, MinMaxIndex
+from skipstone.engines.spark.visible_metadata import METADATA_FOLDER
 from skipstone.errors import DatasetError
-from skipstone.indexing.visible_metadata import METADATA_FOLDER
-from skipstone.stores.layout import HIDDEN_FOLDER
+from skipstone.stores.parquet.layout import HIDDEN_FOLDER
 from tests.support import conf
 
 SETTING = "spark.sql.files.ignoredPathSegmentRegex"

@@ -41,41 +41,43 @@ _HOMES = {
     "BloomFilterIndex": "skipstone.indexes.bloom_filter",
     "Clause": "skipstone.querying.clause",
     "Dataset": "skipstone.dataset",
-    "FeatureIndex": "skipstone.indexes.feature",
+    "FeatureIndex": "skipstone.indexes.feature.index",
     "Filter": "skipstone.querying.filter",
     "FormattedIndex": "skipstone.indexes.formatted",
-    "GapListIndex": "skipstone.indexes.gap_list",
-    "GeoBoxIndex": "skipstone.indexes.geo_box",
+    "GapListIndex": "skipstone.indexes.gap_list.index",
+    "GeoBoxIndex": "skipstone.indexes.geo_box.index",
     "HybridIndex": "skipstone.indexes.hybrid",
     "Implication": "skipstone.querying.implication",
     "Index": "skipstone.indexing.index",
     "MetadataType": "skipstone.indexing.metadata_type",
-    "MetricDistanceIndex": "skipstone.indexes.metric_distance",
+    "MetricDistanceIndex": "skipstone.indexes.metric_distance.index",
     "MinMaxIndex": "skipstone.indexes.minmax",
     "PrefixIndex": "skipstone.indexes.prefix",
     "SkipstoneError": "skipstone.errors",
     "SuffixIndex": "skipstone.indexes.suffix",
     "ValueListIndex": "skipstone.indexes.value_list",
-    "configure": "skipstone.session",
+    "configure": "skipstone.engines.spark.session",
     "last_query": "skipstone.reporting.stats",
     "skipping_stats": "skipstone.reporting.stats",
-    "state_version": "skipstone.functions",
-    "udf_filter": "skipstone.udf_filters",
+    "state_version": "skipstone.engines.spark.functions",
+    "udf_filter": "skipstone.engines.spark.udf_filters",
 }
 _MODULES = ("agents", "distances", "geo")
 
 if TYPE_CHECKING:
     from skipstone import agents, distances, geo
     from skipstone.dataset import Dataset
+    from skipstone.engines.spark.functions import state_version
+    from skipstone.engines.spark.session import configure
+    from skipstone.engines.spark.udf_filters import udf_filter
     from skipstone.errors import SkipstoneError
-    from skipstone.functions import state_version
     from skipstone.indexes.bloom_filter import BloomFilterIndex
-    from skipstone.indexes.feature import FeatureIndex
+    from skipstone.indexes.feature.index import FeatureIndex
     from skipstone.indexes.formatted import FormattedIndex
-    from skipstone.indexes.gap_list import GapListIndex
-    from skipstone.indexes.geo_box import GeoBoxIndex
+    from skipstone.indexes.gap_list.index import GapListIndex
+    from skipstone.indexes.geo_box.index import GeoBoxIndex
     from skipstone.indexes.hybrid import HybridIndex
-    from skipstone.indexes.metric_distance import MetricDistanceIndex
+    from skipstone.indexes.metric_distance.index import MetricDistanceIndex
     from skipstone.indexes.minmax import MinMaxIndex
     from skipstone.indexes.prefix import PrefixIndex
     from skipstone.indexes.suffix import SuffixIndex
@@ -86,8 +88,6 @@ if TYPE_CHECKING:
     from skipstone.querying.filter import Filter
     from skipstone.querying.implication import Implication
     from skipstone.reporting.stats import last_query, skipping_stats
-    from skipstone.session import configure
-    from skipstone.udf_filters import udf_filter
 
 
 def __getattr__(name: str) -> Any:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, overload
 from pyspark.sql import DataFrame
 
 from skipstone import maintenance, registry
-from skipstone.engines.spark import attach, planner_of, store_for
+from skipstone.engines.spark.planning import attach, planner_of, store_for
+from skipstone.engines.spark.source import pinned
 from skipstone.errors import DatasetError
-from skipstone.indexing.source import pinned
-from skipstone.relation import Relation
+from skipstone.indexing.relation import Relation
 from skipstone.reporting.describe import DESCRIBE_SCHEMA, describe_rows
 from skipstone.reporting.explain import Explanation, explain_scans
 from skipstone.reporting.indicators import Indicators, WorkloadIndicators

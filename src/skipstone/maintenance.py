@@ -12,6 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from skipstone import registry
+from skipstone.engines.spark.columns import resolve_indexes
+from skipstone.engines.spark.functions import recorded_functions, shown
+from skipstone.engines.spark.job import BoundIndex, Outcome, index_objects, list_objects
+from skipstone.engines.spark.preparation import Preparation
+from skipstone.engines.spark.visible_metadata import refuse_visible_folder
 from skipstone.errors import (
     CommitConflictError,
     DatasetError,
@@ -21,12 +26,7 @@ from skipstone.errors import (
     MetadataCorruptError,
     PluginError,
 )
-from skipstone.functions import recorded_functions, shown
-from skipstone.indexing.columns import resolve_indexes
-from skipstone.indexing.job import BoundIndex, Outcome, index_objects, list_objects
-from skipstone.indexing.preparation import Preparation
-from skipstone.indexing.visible_metadata import refuse_visible_folder
-from skipstone.relation import Relation, profile_difference
+from skipstone.indexing.relation import Relation, profile_difference
 from skipstone.reporting.indexing import IndexingReport
 from skipstone.stores.metadata_store import Change, IndexRecord
 

@@ -9,14 +9,14 @@ import sys
 import pytest
 from pyspark.sql import SparkSession
 
+from skipstone.engines.spark.session import EXTENSION, configure, get_setting, require_bridge
 from skipstone.errors import SettingError, UnsupportedSparkError
-from skipstone.session import EXTENSION, configure, get_setting, require_bridge
 
 SCRIPT = """
 import sys
 from pyspark.sql import SparkSession
 from skipstone.errors import SessionNotConfiguredError
-from skipstone.session import configure, require_bridge
+from skipstone.engines.spark.session import configure, require_bridge
 
 def builder():
     return SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")

@@ -34,9 +34,9 @@ from skipstone import (
     ValueListIndex,
     skipping_stats,
 )
+from skipstone.engines.spark.evaluation import SparkPartEvaluator
+from skipstone.engines.spark.planning import job
 from skipstone.expressions.tree import Call, Column, EqualTo, Literal
-from skipstone.indexing import job
-from skipstone.stores.spark_evaluation import SparkPartEvaluator
 
 OBJECTS, ROWS = 8, 500
 

@@ -60,7 +60,7 @@ def test_refreshed_after_the_zone_changed(spark, moments, tmp_path, later, anew)
 
 
 def test_the_zone_changes_and_changes_back_while_a_job_runs(spark, moments, monkeypatch):
-    from skipstone.indexing import job
+    from skipstone.engines.spark.planning import job
 
     real = job.list_objects
 

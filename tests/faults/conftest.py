@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from skipstone.stores.manifest_folder import ABSENCES
+from skipstone.stores.parquet.manifest_folder import ABSENCES
 from tests.faults.lake import INSTEAD_OF_SPARK
 from tests.faults.tally import Tally
 

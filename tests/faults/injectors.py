@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from skipstone.stores.filesystem import LocalFileSystem
+from skipstone.stores.parquet.filesystem import LocalFileSystem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

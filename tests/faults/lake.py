@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from skipstone import MinMaxIndex, ValueListIndex, maintenance
-from skipstone.engines.planner import plan_scan
+from skipstone.engines.spark.functions import FunctionIdentities
+from skipstone.engines.spark.planning import job
 from skipstone.errors import IndexNotFoundError
 from skipstone.expressions.tree import (
     And,
@@ -35,26 +36,25 @@ from skipstone.expressions.tree import (
     NotEqualTo,
     Or,
 )
-from skipstone.functions import FunctionIdentities
-from skipstone.indexing import job
 from skipstone.indexing.collect import CollectPlan, IndexPlan
 from skipstone.indexing.failures import ReadFailedError
 from skipstone.indexing.objects import DataObject
-from skipstone.relation import Relation
+from skipstone.indexing.relation import Relation
+from skipstone.querying.plan import plan_scan
 from skipstone.reporting.describe import describe_rows
-from skipstone.stores.filesystem import LocalFileSystem
-from skipstone.stores.manifest_folder import ABSENCES
-from skipstone.stores.parquet import ParquetStore
+from skipstone.stores.parquet.filesystem import LocalFileSystem
+from skipstone.stores.parquet.manifest_folder import ABSENCES
+from skipstone.stores.parquet.store import ParquetStore
 from skipstone.testing.truth import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from skipstone.engines.planner import Plan
-    from skipstone.indexing.columns import BoundIndex
+    from skipstone.engines.spark.columns import BoundIndex
+    from skipstone.querying.plan import Plan
     from skipstone.reporting.indexing import IndexingReport
-    from skipstone.stores.filesystem import FileSystem
     from skipstone.stores.metadata_store import MetadataStore
+    from skipstone.stores.parquet.filesystem import FileSystem
 
     State = tuple[int, int]
 

@@ -15,11 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from skipstone import MinMaxIndex, ValueListIndex, indexes, maintenance, registry
-from skipstone.engines.spark import SparkPlanner
+from skipstone.engines.spark.planning import SparkPlanner
 from skipstone.errors import CommitConflictError, KeyUnavailableError, MetadataCorruptError, MetadataStoreError
 from skipstone.indexing.records import ColumnRecord
-from skipstone.relation import Relation, profile_difference
-from skipstone.stores import writer
+from skipstone.indexing.relation import Relation, profile_difference
 from skipstone.stores.cache import ByteCache
 from skipstone.stores.elasticsearch.client import Answer
 from skipstone.stores.elasticsearch.directory import Chunk, StoredColumn, chunk_ids
@@ -27,10 +26,10 @@ from skipstone.stores.elasticsearch.heads import Heads
 from skipstone.stores.elasticsearch.indices import Indices
 from skipstone.stores.elasticsearch.part import SearchPart
 from skipstone.stores.elasticsearch.part_writer import NewPart, _stream
-from skipstone.stores.encryption import Keys
 from skipstone.stores.manifest import Manifest, PartRecord
 from skipstone.stores.metadata_store import IndexRecord, ReadProfile
-from skipstone.stores.parquet import ParquetStore
+from skipstone.stores.parquet.encryption import Keys
+from skipstone.stores.parquet.store import ParquetStore, writer
 from tests.faults.lake import INSTEAD_OF_SPARK, Lake, write_object
 
 SECRET = "hunter2-T0p-S3cret"

@@ -19,7 +19,7 @@ import pytest
 import skipstone
 from skipstone import indexes, registry
 from skipstone.errors import MetadataStoreError, SkipstoneError
-from skipstone.stores.filesystem import LocalFileSystem
+from skipstone.stores.parquet.filesystem import LocalFileSystem
 from tests.faults.forging import forge_part, newest_manifest, reseal, seal
 from tests.faults.lake import Lake, make_indexed, write_object
 

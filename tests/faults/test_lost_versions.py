@@ -9,11 +9,11 @@ import shutil
 import pytest
 
 from skipstone import MinMaxIndex, ValueListIndex
-from skipstone.cli import _print_report
-from skipstone.cli_support import Output
+from skipstone.cli.main import _print_report
+from skipstone.cli.support import Output
 from skipstone.errors import CommitConflictError, IndexNotFoundError, MetadataCorruptError, MetadataTooNewError
-from skipstone.stores.filesystem import LocalFileSystem
-from skipstone.stores.parquet import ParquetStore
+from skipstone.stores.parquet.filesystem import LocalFileSystem
+from skipstone.stores.parquet.store import ParquetStore
 from tests.faults.forging import reseal, seal
 from tests.faults.lake import Lake, write_object
 from tests.faults.test_found_by_attack import key_file, local_keys

@@ -11,10 +11,10 @@ sys.path.insert(0, sys.argv[1])
 from pyspark.sql import SparkSession
 
 import skipstone
-from skipstone.engines.spark import attach
-from skipstone.geo.envelopes import read_envelopes
-from skipstone.geo.implications import SEDONA_CLASSES
-from skipstone.indexes.geo_box import GeoBoxIndex
+from skipstone.engines.spark.planning import attach
+from skipstone.functions.geo.envelopes import read_envelopes
+from skipstone.functions.geo.implications import SEDONA_CLASSES
+from skipstone.indexes.geo_box.index import GeoBoxIndex
 from skipstone.indexes.minmax import MinMaxIndex
 
 ROWS = """

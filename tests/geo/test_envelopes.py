@@ -9,8 +9,8 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skipstone.geo import envelopes
-from skipstone.geo.envelopes import GeometryError, coordinates_of, read_envelopes
+from skipstone.engines.spark.functions.geo import envelopes
+from skipstone.functions.geo.envelopes import GeometryError, coordinates_of, read_envelopes
 
 SHAPES = [
     "POINT (1 2)",

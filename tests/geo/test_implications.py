@@ -9,12 +9,18 @@ import shapely
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from skipstone.engines.spark.functions.geo import functions
+from skipstone.engines.spark.register_geo import _evaluated
 from skipstone.expressions import tree
 from skipstone.expressions.tree import Call, Cast, Column, EqualTo, LessThan, LessThanOrEqual, Literal, Not
-from skipstone.geo import functions
-from skipstone.geo.implications import SEDONA_CLASSES, SEDONA_TYPE, GeoFunction, RegisteredFunctions, SedonaFunctions
-from skipstone.geo.registration import _evaluated
-from skipstone.geo.shapes import MEETS
+from skipstone.functions.geo.implications import (
+    SEDONA_CLASSES,
+    SEDONA_TYPE,
+    GeoFunction,
+    RegisteredFunctions,
+    SedonaFunctions,
+)
+from skipstone.functions.geo.shapes import MEETS
 from skipstone.querying.generate_clause import generate_clause
 from skipstone.querying.implication import NotTheSameFunctionError
 from skipstone.testing import evaluate

@@ -9,7 +9,7 @@ import shapely
 import skipstone
 from skipstone import Dataset, MinMaxIndex, SuffixIndex, ValueListIndex
 from skipstone.errors import SettingError, UnsupportedTypeError
-from skipstone.indexes.geo_box import GeoBoxIndex
+from skipstone.indexes.geo_box.index import GeoBoxIndex
 
 INDIA = (
     "POLYGON ((68.1 23.7, 70.8 20.7, 72.8 21.1, 72.8 19.2, 73.5 15.9, 74.9 12.7, 76.6 8.9, 77.5 8.0, 78.3 8.9, "

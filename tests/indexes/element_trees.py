@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from skipstone.expressions import tree
 from skipstone.expressions.tree import And, Call, Cast, Column, Expression, IsNaN, IsNotNull, IsNull, Like, Literal, Not
-from skipstone.indexes._hashing import element_hash_expression, spark_hash
 from skipstone.querying.elements import ElementImplication
 from skipstone.querying.generate_clause import generate_clause
 from skipstone.testing import Outcome, collect, evaluate, physical_type
+from skipstone.toolkit.hashing import element_hash_expression, spark_hash
 
 CATALYST = "org.apache.spark.sql.catalyst.expressions."
 COMPARISONS = (

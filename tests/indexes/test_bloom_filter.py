@@ -9,9 +9,9 @@ from skipstone.errors import SettingError
 from skipstone.expressions import tree
 from skipstone.expressions.tree import Column, EqualTo, In, Literal
 from skipstone.indexes import bloom_filter
-from skipstone.indexes._hashing import spark_hash
 from skipstone.indexes.bloom_filter import BloomFilterClause, BloomFilterIndex, make_filter
 from skipstone.testing import InMemoryMetadata, collect, kept_objects
+from skipstone.toolkit.hashing import spark_hash
 
 INDEX = BloomFilterIndex("c")
 

@@ -52,7 +52,7 @@ from skipstone.expressions.tree import (
     Not,
     Or,
 )
-from skipstone.indexes import _elements, _leaf, bloom_filter, hybrid, value_list
+from skipstone.indexes import bloom_filter, hybrid, value_list
 from skipstone.indexes.bloom_filter import BloomFilterIndex
 from skipstone.indexes.hybrid import HybridIndex
 from skipstone.indexes.minmax import MinMaxIndex
@@ -60,6 +60,8 @@ from skipstone.indexes.value_list import ValueListIndex, ValueListMetadata
 from skipstone.querying import elements
 from skipstone.querying.elements import ElementImplication
 from skipstone.testing import InMemoryMetadata, assert_merges, leaf_predicates, physical_type, values_of
+from skipstone.toolkit import elements as _elements
+from skipstone.toolkit import leaf as _leaf
 
 MAKERS = {
     "valuelist": ValueListIndex,

@@ -19,8 +19,8 @@ from skipstone.expressions import tree
 from skipstone.expressions.from_spark import read_expression
 from skipstone.expressions.normalize import normalize
 from skipstone.expressions.tree import And, Column, EqualTo, In, IsNotNull, IsNull, Literal, Not, Or
-from skipstone.indexes._conditions import ConditionKeys
-from skipstone.indexes.feature import FeatureClause, FeatureFilter, FeatureMetadata
+from skipstone.indexes.feature.conditions import ConditionKeys
+from skipstone.indexes.feature.index import FeatureClause, FeatureFilter, FeatureMetadata
 from skipstone.indexing.objects import DataObject
 from skipstone.testing import assert_merges, assert_monotone, assert_represents, collect, evaluate, kept_objects
 

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from skipstone.engines.spark.functions import FunctionIdentities
 from skipstone.expressions.tree import Call, Column, EqualTo, GreaterThan, Literal
-from skipstone.functions import FunctionIdentities
-from skipstone.indexes.metric_distance import MetricDistanceIndex
+from skipstone.indexes.metric_distance.index import MetricDistanceIndex
 from skipstone.testing import collect, kept_objects
 
 

@@ -23,12 +23,14 @@ from tests.indexes.universes import COMPARISONS, UNIVERSES, check, describe, obj
 from skipstone.errors import SettingError, UnsupportedTypeError
 from skipstone.expressions import tree
 from skipstone.expressions.tree import And, Column, In, IsNotNull, IsNull, Like, Literal, Not, NotIn, Or, StartsWith
-from skipstone.indexes import _bounds, _gaps, gap_list, prefix, suffix
-from skipstone.indexes._gaps import Intervals, ordered_form
-from skipstone.indexes.gap_list import GapListIndex, GapListMetadata
+from skipstone.indexes import prefix, suffix
+from skipstone.indexes.gap_list.gaps import Intervals, ordered_form
+from skipstone.indexes.gap_list.index import GapListIndex, GapListMetadata
+from skipstone.indexes.gap_list.index import gaps as _gaps
+from skipstone.indexes.gap_list.index import index as gap_list
 from skipstone.indexes.minmax import MinMaxIndex
 from skipstone.indexing.objects import DataObject
-from skipstone.stores.part_writer import PartWriter
+from skipstone.stores.parquet.part_writer import PartWriter
 from skipstone.testing import (
     InMemoryMetadata,
     assert_merges,
@@ -40,6 +42,7 @@ from skipstone.testing import (
     physical_type,
     values_of,
 )
+from skipstone.toolkit import bounds as _bounds
 
 OBJECT = DataObject("o", 1, 0)
 WHOLE, TEXT = Column("c", "int"), Column("c", "string")

@@ -6,7 +6,7 @@ import pytest
 from tests.support import assert_same_rows, assert_sound, settings, write_objects
 
 from skipstone import Dataset
-from skipstone.indexes.gap_list import GapListIndex
+from skipstone.indexes.gap_list.index import GapListIndex
 from skipstone.indexes.prefix import PrefixIndex
 from skipstone.indexes.suffix import SuffixIndex
 from skipstone.reporting.stats import skipping_stats

@@ -7,10 +7,10 @@ import pytest
 from skipstone.errors import SettingError
 from skipstone.expressions import tree
 from skipstone.expressions.tree import Column, EqualTo, Like, Literal
-from skipstone.indexes._hashing import spark_hash
 from skipstone.indexes.hybrid import HybridIndex, list_is_preferable
 from skipstone.indexing.objects import DataObject
 from skipstone.testing import collect, kept_objects
+from skipstone.toolkit.hashing import spark_hash
 
 PAPER = {"size": 64e6, "fpp": 0.01, "scanning_factor": 0.01}
 

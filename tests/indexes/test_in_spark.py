@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from skipstone.expressions.tree import Column, Like, Literal
-from skipstone.indexes._hashing import hash_expression, spark_hash
 from skipstone.indexes.minmax import MinMaxIndex, MinMaxMetadata
 from skipstone.indexing.objects import DataObject
 from skipstone.testing import evaluate
+from skipstone.toolkit.hashing import hash_expression, spark_hash
 
 OBJECT = DataObject("o", 1, 0)
 

@@ -17,9 +17,13 @@ from skipstone import distances
 from skipstone.errors import SettingError, UnsupportedTypeError
 from skipstone.expressions import tree
 from skipstone.expressions.tree import And, Call, Column, In, Literal, Not
-from skipstone.indexes import _balls, _edits, _metrics, _own_metrics, metric_distance
-from skipstone.indexes._metrics import FUNCTIONS_VERSION, METRICS, Tolerance
-from skipstone.indexes.metric_distance import MetricDistanceIndex
+from skipstone.indexes.metric_distance.index import MetricDistanceIndex
+from skipstone.indexes.metric_distance.index import balls as _balls
+from skipstone.indexes.metric_distance.index import edits as _edits
+from skipstone.indexes.metric_distance.index import index as metric_distance
+from skipstone.indexes.metric_distance.index import metrics as _metrics
+from skipstone.indexes.metric_distance.index import own_metrics as _own_metrics
+from skipstone.indexes.metric_distance.metrics import FUNCTIONS_VERSION, METRICS, Tolerance
 from skipstone.indexing.objects import DataObject
 from skipstone.testing import InMemoryMetadata, assert_monotone, assert_represents, collect, kept_objects
 

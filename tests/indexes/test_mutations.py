@@ -5,10 +5,12 @@ import pyarrow.compute as pc
 import pytest
 from tests.indexes.universes import INDEXES, check
 
-from skipstone.indexes import _bounds, _leaf, bloom_filter, hybrid, minmax, value_list
-from skipstone.indexes._hashing import spark_hash
-from skipstone.indexes._leaf import Among, Leaf
-from skipstone.indexes._like import to_regex
+from skipstone.indexes import bloom_filter, hybrid, minmax, value_list
+from skipstone.toolkit import bounds as _bounds
+from skipstone.toolkit import leaf as _leaf
+from skipstone.toolkit.hashing import spark_hash
+from skipstone.toolkit.leaf import Among, Leaf
+from skipstone.toolkit.like import to_regex
 
 
 def never(metadata, *_, **__):

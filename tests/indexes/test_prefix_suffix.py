@@ -16,13 +16,12 @@ from tests.indexes.universes import check, describe, predicates
 from skipstone.errors import SettingError, UnsupportedTypeError
 from skipstone.expressions import tree
 from skipstone.expressions.tree import And, Call, Column, EndsWith, EqualTo, In, IsNull, Like, Literal, Not, StartsWith
-from skipstone.indexes import _affix, prefix, suffix
-from skipstone.indexes._leaf import Affix, Among, Compare, Pattern, read_leaf
-from skipstone.indexes._like import parse_like
+from skipstone.indexes import affix as _affix
+from skipstone.indexes import prefix, suffix
 from skipstone.indexes.prefix import PrefixIndex, PrefixMetadata
 from skipstone.indexes.suffix import SuffixIndex
 from skipstone.indexing.objects import DataObject
-from skipstone.stores.part_writer import PartWriter
+from skipstone.stores.parquet.part_writer import PartWriter
 from skipstone.testing import (
     InMemoryMetadata,
     assert_merges,
@@ -33,6 +32,8 @@ from skipstone.testing import (
     leaf_predicates,
     values_of,
 )
+from skipstone.toolkit.leaf import Affix, Among, Compare, Pattern, read_leaf
+from skipstone.toolkit.like import parse_like
 
 OBJECT = DataObject("o", 1, 0)
 TEXT = Column("c", "string")

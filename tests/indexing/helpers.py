@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from skipstone.indexing.columns import resolve_indexes
-from skipstone.indexing.job import field_column, index_objects
-from skipstone.indexing.source import ObjectSource
+from skipstone.engines.spark.columns import resolve_indexes
+from skipstone.engines.spark.job import field_column, index_objects
+from skipstone.engines.spark.source import ObjectSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from skipstone.indexing.columns import BoundIndex
+    from skipstone.engines.spark.columns import BoundIndex
+    from skipstone.engines.spark.job import Outcome
     from skipstone.indexing.index import Index
-    from skipstone.indexing.job import Outcome
 
 
 def scan_of(df: DataFrame) -> Any:

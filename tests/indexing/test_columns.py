@@ -7,10 +7,10 @@ import json
 import pytest
 from pyspark.sql.types import StructType
 
+from skipstone.engines.spark.columns import resolve_indexes
 from skipstone.errors import ColumnNotFoundError, IndexExistsError, IndexingError, UnsupportedTypeError
 from skipstone.indexes.minmax import MinMaxIndex
 from skipstone.indexes.value_list import ValueListIndex
-from skipstone.indexing.columns import resolve_indexes
 
 pytestmark = pytest.mark.usefixtures("spark")  # the JVM parses the schemas
 

@@ -10,14 +10,14 @@ import time
 
 import pytest
 
+from skipstone.engines.spark.arrow_job import collect_with_arrow
+from skipstone.engines.spark.job import index_objects, list_objects
+from skipstone.engines.spark.planning import job
 from skipstone.errors import IndexingError
 from skipstone.indexes.bloom_filter import BloomFilterIndex
 from skipstone.indexes.hybrid import HybridIndex
 from skipstone.indexes.minmax import MinMaxIndex
 from skipstone.indexes.value_list import ValueListIndex
-from skipstone.indexing import job
-from skipstone.indexing.arrow_job import collect_with_arrow
-from skipstone.indexing.job import index_objects, list_objects
 from skipstone.stores import metadata_store
 from tests.indexing.helpers import bind, by_file, rows_of, run, scan_of, source_and_objects
 from tests.indexing.plugins import LongestIndex, RaisingIndex, TouchingIndex

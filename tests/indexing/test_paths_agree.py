@@ -13,14 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skipstone.indexes.feature import FeatureIndex
+from skipstone.engines.spark.aggregates import aggregates_of, collect_with_aggregates
+from skipstone.engines.spark.arrow_job import collect_with_arrow
+from skipstone.engines.spark.footer_values import column_bounds
+from skipstone.engines.spark.footers import collect_from_footers, footer_roles
+from skipstone.engines.spark.preparation import Preparation
+from skipstone.indexes.feature.index import FeatureIndex
 from skipstone.indexes.minmax import MinMaxIndex
 from skipstone.indexes.value_list import ValueListIndex
-from skipstone.indexing.aggregates import aggregates_of, collect_with_aggregates
-from skipstone.indexing.arrow_job import collect_with_arrow
-from skipstone.indexing.footer_values import column_bounds
-from skipstone.indexing.footers import collect_from_footers, footer_roles
-from skipstone.indexing.preparation import Preparation
 from tests.indexing.helpers import bind, rows_of, scan_of, source_and_objects
 from tests.support import conf
 

@@ -12,12 +12,12 @@ from pyspark.sql.types import DoubleType, StructField, StructType, UserDefinedTy
 
 import skipstone
 from skipstone import BloomFilterIndex, Dataset, Filter, HybridIndex, Index, MinMaxIndex, ValueListIndex
+from skipstone.engines.spark.columns import ScanSchema
+from skipstone.engines.spark.functions import state_version
 from skipstone.errors import ColumnNotFoundError, UnsupportedTypeError
 from skipstone.expressions.tree import Call, Column, EqualTo, Literal
 from skipstone.expressions.types import catalog_type
-from skipstone.functions import state_version
 from skipstone.indexes.value_list import ValueListClause, ValueListMetadata
-from skipstone.indexing.columns import ScanSchema
 
 
 class Metres:

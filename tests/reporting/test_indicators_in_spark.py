@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from typer.testing import CliRunner
 
 from skipstone import BloomFilterIndex, Dataset, MinMaxIndex, PrefixIndex, ValueListIndex
-from skipstone.cli import app
+from skipstone.cli.main import app
 from skipstone.errors import DatasetError, SoundnessError
 from skipstone.reporting.indicators import Indicators
 from tests.bridge.fake import FakePlanner, bridge_of, records_of

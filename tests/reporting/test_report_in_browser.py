@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from skipstone import BloomFilterIndex, Dataset, FeatureIndex, MinMaxIndex, ValueListIndex
-from skipstone.reporting.report import Report, make_report
-from skipstone.reporting.report_format import visible
-from skipstone.reporting.report_workload import Statement
+from skipstone.reporting.report.format import visible
+from skipstone.reporting.report.make import Report, make_report
+from skipstone.reporting.report.workload import Statement
 from tests.reporting.browser import chromium, contrasts, opened
 
 SCRIPT = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"

@@ -8,7 +8,7 @@ import pytest
 
 from skipstone import Dataset, SkipstoneError
 from skipstone.errors import WorkloadError
-from skipstone.reporting.report_workload import Statement, analysed, read_workload
+from skipstone.reporting.report.workload import Statement, analysed, read_workload
 
 
 def texts(workload):

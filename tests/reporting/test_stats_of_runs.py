@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from skipstone import Dataset, MinMaxIndex, last_query, skipping_stats
-from skipstone.stores.filesystem import LocalFileSystem
+from skipstone.stores.parquet.filesystem import LocalFileSystem
 from skipstone.stores.timing import reading_time, timed_read
 from tests.support import conf
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyspark
 
-from skipstone.bridge.build import find_java
+from skipstone.engines.spark.bridge.build import find_java
 from tests.servers.downloads import maven
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from skipstone import BloomFilterIndex, Dataset, HybridIndex, MinMaxIndex, ValueListIndex
-from skipstone.indexing import arrow_job, collect
+from skipstone.engines.spark.planning import arrow_job
+from skipstone.indexing import collect
 from tests.soundness.attack import age
 from tests.soundness.campaign import SPARK_ERRORS, truths
 from tests.soundness.datasets import RAW_RULES, Column, Made, Spec
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from skipstone.indexing.columns import BoundIndex
+    from skipstone.engines.spark.columns import BoundIndex
+    from skipstone.engines.spark.source import ObjectSource
     from skipstone.indexing.objects import DataObject
-    from skipstone.indexing.source import ObjectSource
     from skipstone.stores.metadata_store import MetadataStore
 
 NAN, INF = float("nan"), float("inf")

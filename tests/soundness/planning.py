@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from skipstone.engines import planner as planner_module
-from skipstone.engines import spark as engine
+from skipstone.engines.spark.planning import planning as engine
+from skipstone.querying import plan as planner_module
 from skipstone.querying.clause import Clause
 
 if TYPE_CHECKING:
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from skipstone.engines.spark.functions import FunctionIdentities
     from skipstone.expressions.tree import Expression
-    from skipstone.functions import FunctionIdentities
     from skipstone.indexing.index import Index
+    from skipstone.indexing.relation import Relation
     from skipstone.querying.clause import Metadata
-    from skipstone.relation import Relation
     from skipstone.stores.metadata_store import Evaluation, MetadataStore, Snapshot
 
 # How the planner says that an index, a clause or the store raised an error: nothing is lost, but something is broken.

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from skipstone import BloomFilterIndex, Dataset, HybridIndex, MinMaxIndex, SkipstoneError, ValueListIndex
-from skipstone.indexing import job
+from skipstone.engines.spark.planning import job
 from tests.soundness.attack import age, parquet, rows_of, same_answers, same_rows, text
 from tests.soundness.campaign import SPARK_ERRORS
 from tests.support import conf

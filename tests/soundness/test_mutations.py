@@ -18,14 +18,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from skipstone import Dataset, relation
+from skipstone import Dataset
+from skipstone.engines.spark.planning import job
 from skipstone.expressions import rules, tree
-from skipstone.indexes import _bounds, _hashing, _leaf, _like, bloom_filter, hybrid, minmax, value_list
-from skipstone.indexes._leaf import Affix, Among, Leaf, Pattern
-from skipstone.indexes._like import Wildcard
-from skipstone.indexing import collect, job
+from skipstone.indexes import bloom_filter, hybrid, minmax, value_list
+from skipstone.indexing import collect, relation
 from skipstone.querying import clause, merge_clause
 from skipstone.stores import evaluation
+from skipstone.toolkit import bounds as _bounds
+from skipstone.toolkit import hashing as _hashing
+from skipstone.toolkit import leaf as _leaf
+from skipstone.toolkit import like as _like
+from skipstone.toolkit.leaf import Affix, Among, Leaf, Pattern
+from skipstone.toolkit.like import Wildcard
 from tests.soundness.attack import text
 from tests.soundness.bench import CONF, Bench, collect_here
 from tests.support import conf

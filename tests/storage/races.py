@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from skipstone.engines.spark.hadoop import HadoopFileSystem
 from skipstone.errors import CommitConflictError
-from skipstone.stores.filesystem import file_system_for
-from skipstone.stores.hadoop import HadoopFileSystem
 from skipstone.stores.metadata_store import Change
-from skipstone.stores.parquet import ParquetStore
+from skipstone.stores.parquet.filesystem import file_system_for
+from skipstone.stores.parquet.store import ParquetStore
 from tests.storage.workers import rendezvous, session
 
 if TYPE_CHECKING:

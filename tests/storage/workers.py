@@ -84,7 +84,7 @@ def _set_up(barrier: Any, output: str, settings: Mapping[str, str] | None) -> No
         return
     from pyspark.sql import SparkSession
 
-    from skipstone.session import configure
+    from skipstone.engines.spark.session import configure
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = configure(SparkSession.builder.master("local[2]").appName("skipstone-storage-tests"))

@@ -8,8 +8,8 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from skipstone.stores.encryption import Keys
-from skipstone.stores.parquet import ParquetStore
+from skipstone.stores.parquet.encryption import Keys
+from skipstone.stores.parquet.store import ParquetStore
 
 if TYPE_CHECKING:
     from pathlib import Path

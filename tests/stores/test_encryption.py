@@ -20,13 +20,13 @@ from tests.stores.keys import EverythingProtected, key_bytes, key_file, kms_sett
 from skipstone.errors import KeyProviderError, KeyUnavailableError, MetadataStoreError, SettingError
 from skipstone.kms import KeyProvider, LocalFileKeys
 from skipstone.querying.clause import AndClause
-from skipstone.stores.encryption import Keys
-from skipstone.stores.layout import dataset_folder
 from skipstone.stores.memory import InMemoryStore
 from skipstone.stores.metadata_store import Change, ColumnRecord
-from skipstone.stores.parquet import ParquetStore
-from skipstone.stores.part_footer import CHUNK
-from skipstone.stores.part_writer import _extent
+from skipstone.stores.parquet.encryption import Keys
+from skipstone.stores.parquet.layout import dataset_folder
+from skipstone.stores.parquet.part_writer import _extent
+from skipstone.stores.parquet.store import ParquetStore
+from skipstone.stores.parts.part_footer import CHUNK
 from skipstone.testing.store_model import (
     ROOT,
     HasTag,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from skipstone.stores.filesystem import LocalFileSystem, file_system_for, scheme_of
-from skipstone.stores.hadoop import HadoopFileSystem
-from skipstone.stores.parquet import ParquetStore
+from skipstone.engines.spark.hadoop import HadoopFileSystem
+from skipstone.stores.parquet.filesystem import LocalFileSystem, file_system_for, scheme_of
+from skipstone.stores.parquet.store import ParquetStore
 from skipstone.testing.store_model import HasValue, Model, StoredRangeIndex, assert_same, commit, record, rows_of
 
 A = StoredRangeIndex("a")

@@ -24,12 +24,12 @@ from skipstone.errors import (
     MetadataStoreError,
     MetadataTooNewError,
 )
-from skipstone.stores import cleaning, drafts
-from skipstone.stores.filesystem import LocalFileSystem
-from skipstone.stores.layout import dataset_folder
+from skipstone.stores import drafts
 from skipstone.stores.manifest import Manifest
 from skipstone.stores.metadata_store import Change, ColumnRecord, IndexRecord, ReadProfile
-from skipstone.stores.parquet import ParquetStore
+from skipstone.stores.parquet.filesystem import LocalFileSystem
+from skipstone.stores.parquet.layout import dataset_folder
+from skipstone.stores.parquet.store import ParquetStore, cleaning
 from skipstone.testing.store_model import (
     ROOT,
     HasTag,
@@ -436,8 +436,8 @@ def test_a_writer_that_was_slow_loses_to_those_that_were_not(base, slow, monkeyp
 
 KILLED = """
 import os, signal, sys
-from skipstone.stores.filesystem import LocalFileSystem
-from skipstone.stores.parquet import ParquetStore
+from skipstone.stores.parquet.filesystem import LocalFileSystem
+from skipstone.stores.parquet.store import ParquetStore
 from skipstone.testing.store_model import ROOT, StoredRangeIndex, commit, record, rows_of
 base, step = sys.argv[1:]
 
@@ -580,7 +580,7 @@ def test_compaction_keeps_parts_few_and_drops_what_is_dead(base):
 
 
 def test_row_groups_are_bounded_in_objects_and_bytes(base):
-    from skipstone.stores.part_writer import rows_per_group
+    from skipstone.stores.parquet.part_writer import rows_per_group
 
     assert rows_per_group(1_000_000, 8_000_000) == 65_536
     assert rows_per_group(1000, 64 << 30) == 1

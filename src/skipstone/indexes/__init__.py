@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from skipstone.indexes.bloom_filter import BloomFilterIndex
-from skipstone.indexes.feature import FeatureIndex
+from skipstone.indexes.feature.index import FeatureIndex
 from skipstone.indexes.formatted import FormattedIndex
-from skipstone.indexes.gap_list import GapListIndex
-from skipstone.indexes.geo_box import GeoBoxIndex
+from skipstone.indexes.gap_list.index import GapListIndex
+from skipstone.indexes.geo_box.index import GeoBoxIndex
 from skipstone.indexes.hybrid import HybridIndex
-from skipstone.indexes.metric_distance import MetricDistanceIndex
+from skipstone.indexes.metric_distance.index import MetricDistanceIndex
 from skipstone.indexes.minmax import MinMaxIndex
 from skipstone.indexes.prefix import PrefixIndex
 from skipstone.indexes.suffix import SuffixIndex

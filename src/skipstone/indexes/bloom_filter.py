@@ -14,7 +14,12 @@ import pyarrow.compute as pc
 
 from skipstone.errors import SettingError
 from skipstone.expressions.tree import Column, Element, EqualNullSafe, EqualTo, In, IsNotNull, IsNull, Literal, Not
-from skipstone.indexes._elements import (
+from skipstone.indexing.index import Index
+from skipstone.indexing.metadata_type import MetadataType
+from skipstone.querying.clause import Clause
+from skipstone.querying.filter import Filter
+from skipstone.querying.lookup import FILTER, HasFilters, Lookup, PartFilters
+from skipstone.toolkit.elements import (
     NULL_ELEMENTS,
     check_of,
     check_part,
@@ -23,14 +28,9 @@ from skipstone.indexes._elements import (
     is_lists,
     takes_part,
 )
-from skipstone.indexes._hashing import spark_hash
-from skipstone.indexes._leaf import CountClause, describes
-from skipstone.indexes._values import Distinct, unknown
-from skipstone.indexing.index import Index
-from skipstone.indexing.metadata_type import MetadataType
-from skipstone.querying.clause import Clause
-from skipstone.querying.filter import Filter
-from skipstone.querying.lookup import FILTER, HasFilters, Lookup, PartFilters
+from skipstone.toolkit.hashing import spark_hash
+from skipstone.toolkit.leaf import CountClause, describes
+from skipstone.toolkit.values import Distinct, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from skipstone.expressions.tree import Expression
-    from skipstone.indexes._leaf import Leaf
     from skipstone.indexes.hybrid import HybridIndex
     from skipstone.indexing.objects import DataObject
     from skipstone.querying.clause import Metadata
     from skipstone.querying.lookup import Filters
+    from skipstone.toolkit.leaf import Leaf
 
 __all__ = ["BloomFilterClause", "BloomFilterFilter", "BloomFilterIndex", "BloomFilterMetadata"]
 

@@ -6,20 +6,20 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from skipstone.environment import MACHINE
 from skipstone.errors import SettingError, UnsupportedTypeError
 from skipstone.expressions.tree import Call, Column
-from skipstone.indexes._leaf import read_leaf
-from skipstone.indexes._values import is_atomic, quoted
 from skipstone.indexes.value_list import ValueListMatchClause, ValueListMetadata
+from skipstone.indexing.environment import MACHINE
 from skipstone.indexing.index import Index
 from skipstone.querying.filter import Filter
+from skipstone.toolkit.leaf import read_leaf
+from skipstone.toolkit.values import is_atomic, quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from skipstone.engines.spark.preparation import Preparation
     from skipstone.expressions.tree import Expression
-    from skipstone.indexing.preparation import Preparation
     from skipstone.querying.clause import Clause
 
 __all__ = ["FormattedFilter", "FormattedIndex", "depends_on_zone"]

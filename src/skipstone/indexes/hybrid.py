@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipstone.errors import SettingError
-from skipstone.indexes._elements import check_of, check_part, elements_of, hash_input, part_input, takes_part
-from skipstone.indexes._values import Distinct, is_binary_like
 from skipstone.indexes.bloom_filter import BloomFilterFilter, BloomFilterMetadata, check_fpp, make_filter
 from skipstone.indexes.value_list import ValueListFilter, ValueListMetadata
 from skipstone.indexing.index import Index
 from skipstone.indexing.metadata_type import MetadataType
+from skipstone.toolkit.elements import check_of, check_part, elements_of, hash_input, part_input, takes_part
+from skipstone.toolkit.values import Distinct, is_binary_like
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skipstone.indexes._bounds import bounds_might_match, successor, to_bounds
-from skipstone.indexes._leaf import Compare, CountClause, Leaf, has_ordinary, read_leaf
-from skipstone.indexes._values import FLOATING, is_atomic, is_binary_like, ordinary_values, quoted, unknown
 from skipstone.indexing.index import Index
 from skipstone.indexing.metadata_type import MetadataType
 from skipstone.querying.filter import Filter
+from skipstone.toolkit.bounds import bounds_might_match, successor, to_bounds
+from skipstone.toolkit.leaf import Compare, CountClause, Leaf, has_ordinary, read_leaf
+from skipstone.toolkit.values import FLOATING, is_atomic, is_binary_like, ordinary_values, quoted, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from skipstone.indexes._affix import AffixClause, AffixMetadata, check_length, cut_suffix
-from skipstone.indexes._leaf import read_leaf
+from skipstone.indexes.affix import AffixClause, AffixMetadata, check_length, cut_suffix
 from skipstone.indexing.index import Index
 from skipstone.querying.filter import Filter
+from skipstone.toolkit.leaf import read_leaf
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from skipstone.expressions.tree import Expression
-    from skipstone.indexes._leaf import Test
     from skipstone.querying.clause import Clause
+    from skipstone.toolkit.leaf import Test
 
 __all__ = ["SuffixClause", "SuffixFilter", "SuffixIndex", "SuffixMetadata"]
 

@@ -12,7 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skipstone.indexes._elements import (
+from skipstone.indexing.index import Index
+from skipstone.indexing.metadata_type import MetadataType
+from skipstone.querying.clause import Clause
+from skipstone.querying.filter import Filter
+from skipstone.querying.lookup import SET, Lookup
+from skipstone.toolkit.elements import (
     NAN_ELEMENTS,
     NULL_ELEMENTS,
     check_of,
@@ -22,7 +27,7 @@ from skipstone.indexes._elements import (
     part_input,
     takes_part,
 )
-from skipstone.indexes._leaf import (
+from skipstone.toolkit.leaf import (
     Affix,
     Among,
     Compare,
@@ -34,21 +39,16 @@ from skipstone.indexes._leaf import (
     has_null,
     read_leaf,
 )
-from skipstone.indexes._like import to_regex
-from skipstone.indexes._values import Distinct, exact_array, exact_scalar, unknown
-from skipstone.indexing.index import Index
-from skipstone.indexing.metadata_type import MetadataType
-from skipstone.querying.clause import Clause
-from skipstone.querying.filter import Filter
-from skipstone.querying.lookup import SET, Lookup
+from skipstone.toolkit.like import to_regex
+from skipstone.toolkit.values import Distinct, exact_array, exact_scalar, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from skipstone.expressions.tree import Expression
-    from skipstone.indexes._leaf import Test
     from skipstone.indexing.objects import DataObject
     from skipstone.querying.clause import Metadata
+    from skipstone.toolkit.leaf import Test
 
 __all__ = ["ValueListClause", "ValueListFilter", "ValueListIndex", "ValueListMatchClause", "ValueListMetadata"]
 

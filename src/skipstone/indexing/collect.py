@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from skipstone.engines.spark.physical import physical_array
+from skipstone.engines.spark.shipping import load_on_executor
 from skipstone.indexing.failures import raised
 from skipstone.indexing.finished import FinishedObjects
 from skipstone.indexing.objects import DataObject
-from skipstone.indexing.physical import physical_array
-from skipstone.indexing.shipping import load_on_executor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

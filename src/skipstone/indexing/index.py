@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from skipstone import registry
-from skipstone.environment import EVALUATED, groups_of
 from skipstone.errors import UnsupportedTypeError
+from skipstone.indexing.environment import EVALUATED, groups_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
+    from skipstone.engines.spark.preparation import Preparation
     from skipstone.indexing.metadata_type import MetadataType
-    from skipstone.indexing.preparation import Preparation
     from skipstone.indexing.records import ColumnRecord
     from skipstone.querying.filter import Filter
 

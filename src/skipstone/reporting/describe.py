@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skipstone.engines.spark.job import list_objects
 from skipstone.errors import KeyUnavailableError
-from skipstone.indexing.job import list_objects
 
 if TYPE_CHECKING:
     from skipstone.maintenance import Target

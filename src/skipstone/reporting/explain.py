@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from skipstone.engines.planner import Plan
-    from skipstone.engines.spark import SparkPlanner
+    from skipstone.engines.spark.planning import SparkPlanner
     from skipstone.querying.generate_clause import Labelled
+    from skipstone.querying.plan import Plan
     from skipstone.reporting.indicators import Indicators
 
 __all__ = ["Explanation", "explain_scans", "indicator_lines"]

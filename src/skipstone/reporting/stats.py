@@ -171,7 +171,7 @@ def skipping_stats(spark: SparkSession) -> Iterator[SkippingStats]:
     >>> stats[-1].objects.skipped  # doctest: +SKIP
     8189
     """
-    from skipstone.bridge.presence import require_bridge
+    from skipstone.engines.spark.bridge.presence import require_bridge
 
     require_bridge(spark)
     block = SkippingStats(spark)
@@ -185,7 +185,7 @@ def skipping_stats(spark: SparkSession) -> Iterator[SkippingStats]:
 
 def last_query(spark: SparkSession) -> list[ScanStats]:
     """Give the statistics of the latest query that the calling thread planned: an entry per file scan."""
-    from skipstone.bridge.presence import require_bridge
+    from skipstone.engines.spark.bridge.presence import require_bridge
 
     require_bridge(spark)
     bridge: Any = spark._jvm.org.apache.spark.sql.skipstone.Bridge  # type: ignore[union-attr]

@@ -15,10 +15,10 @@ import pyarrow as pa
 from skipstone.errors import MetadataStoreError
 from skipstone.querying.clause import lookups_of
 from skipstone.querying.lookup import Lookup, PartFilters
-from skipstone.stores.buckets import filters_of, joined
-from skipstone.stores.merge import NOWHERE
 from skipstone.stores.metadata_store import Evaluation, field_column
-from skipstone.stores.parts import Meter
+from skipstone.stores.parts.buckets import filters_of, joined
+from skipstone.stores.parts.merge import NOWHERE
+from skipstone.stores.parts.parts import Meter
 from skipstone.stores.snapshot_reader import field_type
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from skipstone.indexing.index import Index
     from skipstone.querying.clause import Clause
     from skipstone.querying.lookup import Filters
-    from skipstone.stores.buckets import Buckets
     from skipstone.stores.metadata_store import IndexRecord
-    from skipstone.stores.part import Part
+    from skipstone.stores.parts.buckets import Buckets
+    from skipstone.stores.parts.part import Part
     from skipstone.stores.snapshot_reader import SnapshotReader
 
 __all__ = ["BatchMetadata", "DriverPartEvaluator", "PartEvaluator", "evaluate", "might_match"]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from skipstone.stores import checked_json
 from skipstone.stores.checked_json import FORMAT_VERSION, damaged
-from skipstone.stores.layout import is_part_name
 from skipstone.stores.metadata_store import ColumnRecord, IndexRecord, ReadProfile
+from skipstone.stores.parquet.layout import is_part_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -43,7 +43,7 @@ class IndexRecord:
     ``id`` is unique among all indexes that the dataset ever had: it names the index's columns in the parts, so that an
     index dropped and made again never meets its old metadata.  ``fields`` maps a stored field to its Arrow type,
     spelled as ``str(type)``.  ``functions`` maps the names of the users' functions whose results the index holds to
-    what tells them from others of that name (see ``skipstone.functions``).  ``sealed`` is what a store that encrypts
+    what tells them from others of that name (see ``functions.identity``).  ``sealed`` is what a store that encrypts
     keeps of an index with a ``key`` in place of its options and functions; where it could not be opened, those are
     empty, and ``MetadataStore.refusal`` says why.  ``lookups`` is that of the index's ``MetadataType``.
     """

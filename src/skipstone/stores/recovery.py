@@ -13,11 +13,11 @@ from skipstone.stores.metadata_store import Recovery
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from skipstone.stores.definitions_folder import DefinitionsFolder
-    from skipstone.stores.filesystem import FileEntry
-    from skipstone.stores.manifest_folder import ManifestFolder
     from skipstone.stores.metadata_store import IndexRecord
-    from skipstone.stores.version_folder import VersionFolder
+    from skipstone.stores.parquet.definitions_folder import DefinitionsFolder
+    from skipstone.stores.parquet.filesystem import FileEntry
+    from skipstone.stores.parquet.manifest_folder import ManifestFolder
+    from skipstone.stores.parquet.version_folder import VersionFolder
 
 __all__ = ["check_newest", "names_in", "recover", "said_of_loss"]
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 from skipstone.errors import MetadataCorruptError
 from skipstone.querying.lookup import FILTER, SET, FiltersOfParts, PartFilters
 from skipstone.stores.arrow_types import parse_type
-from skipstone.stores.buckets import filters_of, joined
-from skipstone.stores.merge import NOWHERE, Merge, PartRows, gather, merge_parts
 from skipstone.stores.metadata_store import IndexRecord, field_column
-from skipstone.stores.part_footer import IDENTITY, MAX_ROW_GROUP_ROWS, presence_column
-from skipstone.stores.parts import Meter
+from skipstone.stores.parts.buckets import filters_of, joined
+from skipstone.stores.parts.merge import NOWHERE, Merge, PartRows, gather, merge_parts
+from skipstone.stores.parts.part_footer import IDENTITY, MAX_ROW_GROUP_ROWS, presence_column
+from skipstone.stores.parts.parts import Meter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from skipstone.querying.lookup import Filters, Lookup
     from skipstone.stores.cache import ByteCache
     from skipstone.stores.manifest import Manifest
-    from skipstone.stores.part import Part
+    from skipstone.stores.parts.part import Part
 
     Lookups = Mapping[tuple[str, str], Lookup]
 

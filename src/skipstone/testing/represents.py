@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from skipstone.indexes._hashing import hash_expression, spark_hash
-from skipstone.indexes._values import quoted
 from skipstone.indexing.objects import DataObject
 from skipstone.querying.clause import lookups_of
 from skipstone.querying.generate_clause import generate_clause
 from skipstone.testing.truth import evaluate
+from skipstone.toolkit.hashing import hash_expression, spark_hash
+from skipstone.toolkit.values import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -26,7 +26,7 @@ from skipstone.indexes import (
     SuffixIndex,
     ValueListIndex,
 )
-from skipstone.indexes.feature import FeatureClause
+from skipstone.indexes.feature.index import FeatureClause
 from skipstone.indexes.value_list import ValueListClause
 from skipstone.querying.clause import AndClause, NeverClause, OrClause
 from skipstone.stores.elasticsearch import boxes as boxes_module
@@ -39,7 +39,7 @@ from skipstone.stores.elasticsearch.searchable import plain, searchable
 from skipstone.stores.elasticsearch.translation import translates
 from skipstone.stores.evaluation import DriverPartEvaluator, evaluate
 from skipstone.stores.metadata_store import Change, IndexRecord, ReadProfile, field_column
-from skipstone.stores.parts import Meter
+from skipstone.stores.parts.parts import Meter
 from skipstone.testing import collect
 from skipstone.testing.store_model import (
     HasValue,

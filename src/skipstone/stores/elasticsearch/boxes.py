@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skipstone.indexes._bounds import to_bounds
-from skipstone.indexes._leaf import EVERYTHING, NOTHING, Among, Compare, read_leaf
-from skipstone.indexes._regions import _down, _Joined, _Side, _up, read_region
-from skipstone.indexes.gap_list import GapListClause
-from skipstone.indexes.geo_box import GeoBoxClause
+from skipstone.indexes.gap_list.index import GapListClause
+from skipstone.indexes.geo_box.index import GeoBoxClause
+from skipstone.indexes.geo_box.regions import _down, _Joined, _Side, _up, read_region
 from skipstone.stores.elasticsearch.clauses import no_nan, no_null, no_ordinary, no_rows
 from skipstone.stores.elasticsearch.encoding import kind_of
 from skipstone.stores.elasticsearch.queries import NEVER, Query, absent, every, some
@@ -24,9 +22,11 @@ from skipstone.stores.elasticsearch.translation import (
     refuted_bounds,
     translates,
 )
+from skipstone.toolkit.bounds import to_bounds
+from skipstone.toolkit.leaf import EVERYTHING, NOTHING, Among, Compare, read_leaf
 
 if TYPE_CHECKING:
-    from skipstone.indexes._regions import Region
+    from skipstone.indexes.geo_box.regions import Region
 
 __all__: list[str] = []
 

@@ -8,13 +8,9 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from skipstone.indexes._affix import AffixClause
-from skipstone.indexes._bounds import to_bounds
-from skipstone.indexes._elements import NAN_ELEMENTS, NULL_ELEMENTS
-from skipstone.indexes._leaf import EVERYTHING, NOTHING, Affix, Among, Compare, CountClause, Leaf, Pattern, read_leaf
-from skipstone.indexes._like import Wildcard
+from skipstone.indexes.affix import AffixClause
 from skipstone.indexes.bloom_filter import SomeHashClause
-from skipstone.indexes.feature import FeatureClause
+from skipstone.indexes.feature.index import FeatureClause
 from skipstone.indexes.minmax import MinMaxClause
 from skipstone.indexes.prefix import PrefixClause
 from skipstone.indexes.suffix import SuffixClause
@@ -38,12 +34,16 @@ from skipstone.stores.elasticsearch.translation import (
     refuted_bounds,
     translates,
 )
+from skipstone.toolkit.bounds import to_bounds
+from skipstone.toolkit.elements import NAN_ELEMENTS, NULL_ELEMENTS
+from skipstone.toolkit.leaf import EVERYTHING, NOTHING, Affix, Among, Compare, CountClause, Leaf, Pattern, read_leaf
+from skipstone.toolkit.like import Wildcard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from skipstone.indexes._leaf import Test
     from skipstone.indexing.index import Index
+    from skipstone.toolkit.leaf import Test
 
 __all__ = ["no_nan", "no_null", "no_ordinary", "no_rows", "passing"]
 

@@ -17,9 +17,9 @@ from skipstone.stores.elasticsearch.part import SearchPart
 from skipstone.stores.elasticsearch.part_writer import NewPart
 from skipstone.stores.manifest import Manifest
 from skipstone.stores.metadata_store import field_column
-from skipstone.stores.part_footer import IDENTITY, presence_column
-from skipstone.stores.part_tables import part_table
-from skipstone.stores.parts import Meter
+from skipstone.stores.parts.part_footer import IDENTITY, presence_column
+from skipstone.stores.parts.part_tables import part_table
+from skipstone.stores.parts.parts import Meter
 from skipstone.stores.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from skipstone.stores.elasticsearch.part import load_directories
 from skipstone.stores.elasticsearch.plan import ByArrow, ByServer, Joined, Plan, plan_clause
 from skipstone.stores.elasticsearch.search import kept_rows
 from skipstone.stores.evaluation import DriverPartEvaluator, evaluate
-from skipstone.stores.merge import NOWHERE
 from skipstone.stores.metadata_store import Evaluation
-from skipstone.stores.parts import Meter
+from skipstone.stores.parts.merge import NOWHERE
+from skipstone.stores.parts.parts import Meter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -17,12 +17,12 @@ from skipstone.stores.elasticsearch.documents import fetch
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from skipstone.stores.buckets import Buckets
     from skipstone.stores.cache import ByteCache
     from skipstone.stores.elasticsearch.client import Client
     from skipstone.stores.elasticsearch.directory import StoredColumn
     from skipstone.stores.manifest import PartRecord
-    from skipstone.stores.parts import Meter
+    from skipstone.stores.parts.buckets import Buckets
+    from skipstone.stores.parts.parts import Meter
 
 __all__ = ["SearchPart", "load_directories"]
 

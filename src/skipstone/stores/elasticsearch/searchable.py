@@ -21,11 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipstone import registry
-from skipstone.indexes._elements import NAN_ELEMENTS, NULL_ELEMENTS
 from skipstone.indexes.bloom_filter import BloomFilterMetadata
-from skipstone.indexes.feature import FeatureMetadata
-from skipstone.indexes.gap_list import GapListMetadata
-from skipstone.indexes.geo_box import GeoBoxMetadata
+from skipstone.indexes.feature.index import FeatureMetadata
+from skipstone.indexes.gap_list.index import GapListMetadata
+from skipstone.indexes.geo_box.index import GeoBoxMetadata
 from skipstone.indexes.hybrid import HybridMetadata
 from skipstone.indexes.minmax import MinMaxMetadata
 from skipstone.indexes.prefix import PrefixMetadata
@@ -34,6 +33,7 @@ from skipstone.indexes.value_list import ValueListMetadata
 from skipstone.indexing.metadata_type import MetadataType
 from skipstone.stores.elasticsearch.encoding import encoded, kind_of
 from skipstone.stores.metadata_store import IndexRecord
+from skipstone.toolkit.elements import NAN_ELEMENTS, NULL_ELEMENTS
 
 __all__ = ["SearchField", "Stored", "boxes", "lists", "plain", "search_fields", "searchable"]
 

@@ -22,11 +22,11 @@ from skipstone.stores.elasticsearch.indices import Indices
 from skipstone.stores.elasticsearch.part import SearchPart, load_directories
 from skipstone.stores.elasticsearch.search import count_documents
 from skipstone.stores.elasticsearch.settings import PREFIX, ServerSettings
-from skipstone.stores.layout import normal_root
-from skipstone.stores.manifest_folder import Absences
 from skipstone.stores.metadata_store import Change, Evaluation, IndexRecord, MetadataStore, Recovery, Snapshot
-from skipstone.stores.part_footer import IDENTITY
-from skipstone.stores.parts import Meter
+from skipstone.stores.parquet.layout import normal_root
+from skipstone.stores.parquet.manifest_folder import Absences
+from skipstone.stores.parts.part_footer import IDENTITY
+from skipstone.stores.parts.parts import Meter
 from skipstone.stores.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:

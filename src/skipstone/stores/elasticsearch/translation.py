@@ -18,9 +18,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-from skipstone.indexes._values import exact_array
 from skipstone.stores.elasticsearch.encoding import encoded
 from skipstone.stores.elasticsearch.queries import NEVER, Query, absent, every, one_of, some, within
+from skipstone.toolkit.values import exact_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -121,8 +121,8 @@ def refuted_bounds(lower: Slot, upper: Slot, test: Any) -> Query | None:
     does not              ``L ≥ p`` and ``U < p⁺``
     ===================== ============================================================================================
     """
-    from skipstone.indexes._bounds import successor
-    from skipstone.indexes._leaf import Affix, Among, Compare
+    from skipstone.toolkit.bounds import successor
+    from skipstone.toolkit.leaf import Affix, Among, Compare
 
     match test:
         case Compare("<" | "<=", value):

@@ -1,0 +1,111 @@
+"""``skipstone indicators``: the indicators of skipping effectiveness of some queries, or of a workload in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from skipstone.cli.support import (
+    Output,
+    PathArgument,
+    Reading,
+    console,
+    dataset_command,
+    print_json,
+    workload_statements,
+)
+from skipstone.errors import WorkloadError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from skipstone.reporting.indicators import Indicators, WorkloadIndicators
+    from skipstone.reporting.report.workload import Statement
+
+__all__ = ["add_indicators"]
+
+_FACTORS = ("selectivity σ", "layout λ", "metadata μ", "scanning ψ")
+
+
+def add_indicators(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    dataset_command(app)(indicators)
+
+
+def indicators(
+    reading: Reading,
+    path: PathArgument = None,
+    queries: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[QUERY]...", help="Predicates, or whole SELECTs in which the dataset is called dataset."
+        ),
+    ] = None,
+    workload: Annotated[
+        Path | None, typer.Option("--workload", "-w", metavar="FILE", help="More of them, each ended by ;")
+    ] = None,
+) -> None:
+    """Measure what skipping achieves: selectivity, layout, metadata and scanning factor, and what is the limit.
+
+    The predicates are run over every object of the dataset.
+    """
+    from skipstone.reporting.report.workload import Statement, analysed
+
+    given = list(queries or ())
+    if reading.table is not None and path is not None:
+        given, path = [path, *given], None
+    listed = [Statement(0, text) for text in given] + workload_statements(workload)
+    statements = [Statement(number, s.text, s.title) for number, s in enumerate(listed, 1)]
+    if not statements:
+        msg = (
+            "give at least one QUERY, a predicate such as \"ts >= '2026-01-01'\" or a whole SELECT, or --workload FILE"
+        )
+        raise WorkloadError(msg)
+    dataset = reading.dataset(path)
+    measured = dataset.indicators(analysed(dataset.dataframe, statements))
+    if reading.output is Output.JSON:
+        print_json(_document(dataset.root, statements, measured))
+    else:
+        _print(dataset.root, statements, measured)
+
+
+def _document(root: str, statements: Sequence[Statement], measured: WorkloadIndicators) -> dict[str, Any]:
+    """Give what programs read: the workload's indicators, each query with its text."""
+    found = measured.as_dict()
+    named = [{"query": s.text, "title": s.title} | q for s, q in zip(statements, found["queries"], strict=True)]
+    return {"root": root} | found | {"queries": named}
+
+
+def _print(root: str, statements: Sequence[Statement], measured: WorkloadIndicators) -> None:
+    """Print what people read: a line per query, and the geometric means."""
+    from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("query", overflow="fold", min_width=16)
+    for heading in ("relevant rows", "objects: relevant", "read", "all", *_FACTORS):
+        table.add_column(heading, justify="right")
+    table.add_column("limit")
+    for statement, found in zip(statements, measured, strict=True):
+        table.add_row(escape(statement.title or " ".join(statement.text.split())), *_counts(found), *_shown(found))
+    if len(measured) > 1:
+        table.add_section()
+        table.add_row("geometric mean", *[""] * 4, *_shown(measured))
+    out = console()
+    out.print(root, style="bold", markup=False, highlight=False, soft_wrap=True)
+    out.print(table, highlight=False)
+    if measured.left_out:
+        left = "query has" if measured.left_out == 1 else "queries have"
+        out.print(f"{measured.left_out} {left} no relevant row: no factors, left out of the means.", highlight=False)
+
+
+def _counts(found: Indicators) -> list[str]:
+    counts = (found.relevant_rows, found.relevant_objects, found.kept_objects, found.objects)
+    return [f"{count:,}" for count in counts]
+
+
+def _shown(found: Indicators | WorkloadIndicators) -> list[str]:
+    return [*("-" if value is None else f"{value:.3g}" for value in found.factors()), found.limit or ""]

@@ -1,0 +1,323 @@
+"""What the commands share: a quiet Spark session, the spelling of indexes, and one way to print and to fail."""
+
+from __future__ import annotations
+
+import atexit
+import copy
+import dataclasses
+import inspect
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+
+import typer
+
+from skipstone.errors import DatasetError, SettingError, SkipstoneError, WorkloadError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+    from rich.console import Console
+
+    from skipstone.dataset import Dataset
+    from skipstone.reporting.report.workload import Statement
+
+__all__ = [
+    "Output",
+    "PathArgument",
+    "Reading",
+    "console",
+    "dataset_command",
+    "failing_politely",
+    "print_json",
+    "quiet_session",
+    "workload_statements",
+]
+
+_PIPE_WIDTH = 160
+_QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+_REPEATING_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+"""PySpark logs an error that it raises once more, as JSON, to stderr."""
+
+
+class Output(StrEnum):
+    """How a command answers."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Give a console that does not squeeze tables when nobody looks; rich itself honours ``NO_COLOR``."""
+    from rich.console import Console
+
+    made = Console(stderr=stderr)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = _PIPE_WIDTH
+    return made
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document; dataclasses become objects."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=dataclasses.asdict))
+
+
+@contextmanager
+def failing_politely(output: Output) -> Iterator[None]:
+    """Turn Skipstone's and Spark's own errors into one line on stderr, or a JSON document, and exit code 1."""
+    from pyspark.errors import PySparkException, PySparkRuntimeError
+
+    try:
+        yield
+    except (SkipstoneError, PySparkException) as error:
+        message = str(error).strip() if isinstance(error, SkipstoneError) else _sentence(str(error))
+        if isinstance(error, PySparkRuntimeError) and (log := _spark_log.keep()):
+            message += f" (Spark's log: {log})"
+        if output is Output.JSON:
+            print_json({"error": message, "type": type(error).__name__})
+        else:
+            typer.echo(f"skipstone: {message}", err=True)
+        raise typer.Exit(1) from error
+
+
+def _sentence(text: str) -> str:
+    r"""Give what a Spark error says and where, without its SQL state and the plan or query that follows.
+
+    Examples
+    --------
+    >>> _sentence("[X] No column `a`. SQLSTATE: 42703; line 1 pos 7;\n'Filter ('a > 3)\n+- Relation")
+    '[X] No column `a`. (line 1 pos 7)'
+    """
+    state = re.search(r"\s*SQLSTATE: \w{5}(?:;?\s*\(?(line \d+,? pos \d+))?", text)
+    said = text[: state.start()] if state else text.strip().partition("\n\n")[0]
+    return " ".join(said.split()) + (f" ({state[1]})" if state and state[1] else "")
+
+
+class _SparkLog:
+    """The file that Spark's own log goes to; a temporary one is removed at exit unless someone was told to look."""
+
+    _path: Path | None = None
+    _temporary = False
+
+    def choose(self, path: Path | None) -> Path:
+        """Name the file, once per process."""
+        if path is None:
+            handle, name = tempfile.mkstemp(prefix="skipstone-spark-", suffix=".log")
+            os.close(handle)
+            path, self._temporary = Path(name), True
+            atexit.register(self._remove)
+        self._path = path
+        return path
+
+    def keep(self) -> Path | None:
+        """Keep the file, and give it if there is one."""
+        self._temporary = False
+        return self._path
+
+    def _remove(self) -> None:
+        if self._temporary and self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+
+_spark_log = _SparkLog()
+
+
+def quiet_session(
+    conf: Sequence[str] = (), *, location: str | None = None, hive: bool = False, log: Path | None = None
+) -> SparkSession:
+    """Make (or take) a Spark session with Skipstone whose log does not drown the output.
+
+    Parameters
+    ----------
+    conf
+        Spark settings as ``key=value``; they win over everything here.
+    location
+        The ``spark.skipstone.location`` setting.
+    hive
+        Whether the catalog is Hive's, as in ``spark-sql``: tables of other programs are there.
+    log
+        File for what Spark writes to stderr; a temporary one when not given.
+    """
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.logger import PySparkLogger
+    from pyspark.sql import SparkSession
+
+    from skipstone.engines.spark.bridge.build import find_java
+    from skipstone.engines.spark.session import configure
+
+    for name in _REPEATING_LOGGERS:
+        PySparkLogger.getLogger(name).disabled = True
+    settings = {**_QUIET, "spark.app.name": "skipstone"}
+    if hive:
+        settings["spark.sql.catalogImplementation"] = "hive"
+    if location is not None:
+        settings["spark.skipstone.location"] = location
+    settings |= pairs(conf, "--conf")
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    if SparkSession.getActiveSession() is not None:
+        return configure(builder).getOrCreate()
+    try:
+        with _stderr_to(_spark_log.choose(log)):
+            return configure(builder).getOrCreate()
+    except PySparkRuntimeError:
+        find_java()  # the usual reason, and this says so
+        raise
+
+
+@contextmanager
+def _stderr_to(path: Path) -> Iterator[None]:
+    """Let the JVM that is started inside inherit a file in place of this process's stderr."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    try:
+        with path.open("ab") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+
+
+def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
+    """Read repeated ``key=value`` options.
+
+    Raises
+    ------
+    SettingError
+        When one has no ``=``.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator or not key.strip():
+            msg = f"{option} takes key=value, not {text!r}"
+            raise SettingError(msg)
+        found[key.strip()] = value
+    return found
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The options that every command on a dataset has: which one, how to read it, how to answer."""
+
+    table: Annotated[
+        str | None, typer.Option("--table", metavar="NAME", help="A table of the catalog in place of PATH.")
+    ] = None
+    format: Annotated[str, typer.Option("--format", "-f", help="File format, as Spark's reader names it.")] = "parquet"
+    schema: Annotated[
+        str | None, typer.Option("--schema", metavar="DDL", help="Schema, such as 'ts timestamp, db_name string'.")
+    ] = None
+    option: Annotated[
+        list[str] | None, typer.Option("--option", metavar="K=V", help="Reader option; may be repeated.")
+    ] = None
+    location: Annotated[
+        str | None, typer.Option("--location", metavar="FOLDER", help="Where metadata is kept; else beside the data.")
+    ] = None
+    conf: Annotated[list[str] | None, typer.Option("--conf", metavar="K=V", help="Spark setting; may be repeated.")] = (
+        None
+    )
+    spark_log: Annotated[
+        Path | None, typer.Option("--spark-log", metavar="FILE", help="Keep Spark's own log in this file.")
+    ] = None
+    output: Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")] = Output.TEXT
+
+    def dataset(self, path: str | None) -> Dataset:
+        """Start Spark and give the dataset, with the plug-ins loaded that its indexes may need.
+
+        Raises
+        ------
+        DatasetError
+            When neither a path nor a table is given, or both are.
+        """
+        from skipstone import registry
+        from skipstone.dataset import Dataset
+        from skipstone.settings import get_setting
+
+        if (path is None) == (self.table is None):
+            msg = "name the dataset by its PATH or by --table NAME, one of the two"
+            raise DatasetError(msg)
+        options = pairs(self.option or (), "--option")
+        hive = self.table is not None
+        spark = quiet_session(self.conf or (), location=self.location, hive=hive, log=self.spark_log)
+        registry.load_plugins(get_setting(spark, "plugins"))
+        if self.table is not None:
+            return Dataset.for_table(spark, self.table)
+        return Dataset.for_path(spark, str(path), format=self.format, schema=self.schema, **options)
+
+
+PathArgument = Annotated[str | None, typer.Argument(metavar="PATH", help="Folder of the dataset; none with --table.")]
+
+
+def workload_statements(file: Path | None) -> list[Statement]:
+    """Read the statements of a workload's file; none without one.
+
+    Raises
+    ------
+    WorkloadError
+        When it cannot be read, or is not a list of statements.
+    """
+    from skipstone.reporting.report.workload import read_workload
+
+    if file is None:
+        return []
+    try:
+        return read_workload(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        msg = f"the workload {file} cannot be read: {error.strerror or error}"
+        raise WorkloadError(msg) from error
+    except UnicodeDecodeError as error:
+        msg = f"the workload {file} is not UTF-8 text: {error.reason} at byte {error.start}"
+        raise WorkloadError(msg) from error
+
+
+def dataset_command(
+    app: typer.Typer, taken: tuple[str, ...] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of a function whose first parameter is a ``Reading``: its fields become options of the command.
+
+    ``taken`` are short options that the command uses itself: a shared option of that letter has its long name alone.
+    """
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        def command(**arguments: Any) -> None:
+            reading = Reading(**{f.name: arguments.pop(f.name) for f in dataclasses.fields(Reading)})
+            with failing_politely(reading.output):
+                function(reading, **arguments)
+
+        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        hints = get_type_hints(Reading, include_extras=True)
+        shared = [
+            inspect.Parameter(
+                f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=_without(hints[f.name], taken)
+            )
+            for f in dataclasses.fields(Reading)
+        ]
+        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own] + shared
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {p.name: p.annotation for p in parameters}
+        command.__doc__ = function.__doc__
+        app.command(function.__name__)(command)
+        return function
+
+    return decorate
+
+
+def _without(hint: Any, taken: tuple[str, ...]) -> Any:
+    """Give the annotation of an option without some of its spellings."""
+    kind, option = get_args(hint)
+    if not set(option.param_decls) & set(taken):
+        return hint
+    changed = copy.copy(option)
+    changed.param_decls = tuple(spelling for spelling in option.param_decls if spelling not in taken)
+    return Annotated[kind, changed]

@@ -1,0 +1,1 @@
+"""The demonstration: a small dataset, its indexes, queries with and without skipping."""

@@ -1,0 +1,1 @@
+"""Spark, the only engine so far: sessions, the bridge into the JVM, index jobs, what workers run."""

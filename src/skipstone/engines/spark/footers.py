@@ -1,0 +1,128 @@
+"""Bounds and counts from Parquet footers, for calls in which no index asks for more and the footers prove them.
+
+A footer is used only when what it says is certain to hold of the values that Spark's reader gives; every object of
+which that cannot be said is read instead.  The bridge reports facts (``bridge/Footers.scala``); they are judged here.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from skipstone.engines.spark.aggregates import from_aggregates
+from skipstone.engines.spark.arrow_job import plan_inputs
+from skipstone.engines.spark.footer_values import Bounds, column_bounds
+from skipstone.expressions.names import parse_column
+from skipstone.indexing.collect import ObjectStates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from skipstone.engines.spark.columns import BoundIndex
+    from skipstone.engines.spark.source import ObjectSource
+    from skipstone.indexing.objects import DataObject
+    from skipstone.indexing.records import ColumnRecord
+
+__all__ = ["collect_from_footers", "footer_roles"]
+
+# NaN is not in a footer's bounds, so float and double are not here; nor are types that Spark converts on reading.
+_SERVED = re.compile(
+    r"boolean|tinyint|smallint|int|bigint|decimal\(\d+,\s?\d+\)|string|binary|date|timestamp|timestamp_ntz"
+)
+_SAMPLED = 8
+# The SQL by which an index asks Spark for the physical value of a bound; a footer holds physical values already.
+_PHYSICAL = {
+    "string": "CAST({} AS BINARY)",
+    "date": "unix_date({})",
+    "timestamp": "unix_micros({})",
+    "timestamp_ntz": (
+        "CAST(CAST(CAST({} - TIMESTAMP_NTZ'1970-01-01 00:00:00' AS INTERVAL SECOND) AS DECIMAL(20, 6)) * 1000000 "
+        "AS BIGINT)"
+    ),
+}
+
+
+def footer_roles(bound: BoundIndex) -> Mapping[str, str] | None:
+    """Say for each aggregate of an index which fact of a footer it is, or ``None`` when a footer cannot give them all.
+
+    Examples
+    --------
+    ``MinMaxIndex("n")`` gives ``{"lower": "min", "upper": "max", "null_count": "nulls", "row_count": "rows"}``.
+    """
+    if len(bound.columns) != 1 or bound.columns[0].partition or not _SERVED.fullmatch(bound.types[0]):
+        return None
+    if not hasattr(bound.index.metadata_type, "from_aggregates"):
+        return None
+    asked = bound.index.aggregates(bound.types)
+    column = ".".join(f"`{part.replace('`', '``')}`" for part in parse_column(bound.columns[0].name))
+    physical = _PHYSICAL.get(bound.types[0], "{}")
+    known = {
+        physical.format(f"min({column})"): "min",
+        physical.format(f"max({column})"): "max",
+        f"count_if({column} IS NULL)": "nulls",
+        "count(*)": "rows",
+    }
+    if asked is None or not all(sql in known for sql in asked.values()):
+        return None
+    return {name: known[sql] for name, sql in asked.items()}
+
+
+def collect_from_footers(
+    source: ObjectSource, objects: Sequence[DataObject], bound: Sequence[BoundIndex]
+) -> pa.Table | None:
+    """Collect the metadata of those objects whose footers suffice; a block table, or ``None`` when none can."""
+    described = source.described
+    settings = described["environment"]["values"]
+    if described["format"] != "parquet" or settings.get("spark.sql.parquet.fieldId.read.enabled") == "true":
+        return None
+    roles = [footer_roles(b) for b in bound]
+    known_roles = [r for r in roles if r is not None]
+    if len(known_roles) != len(bound) or not objects:
+        return None
+    columns = list(dict.fromkeys(b.columns[0] for b in bound))
+    if not any(_certain_bounds(source, _sample(objects), columns)):
+        return None
+    place = {column: i for i, column in enumerate(columns)}
+    frame, whole_up_to = source.read(objects[:1])
+    _, plan = plan_inputs(frame, bound, whole_up_to)
+    finished = plan.finished_objects()
+    for footer, bounds in _certain_bounds(source, objects, columns):
+        number = footer["o"]
+        states = ObjectStates(plan, objects[number])
+        made: list[Any] = [
+            from_aggregates(b)(bounds[place[b.columns[0]]].facts(role))
+            for b, role in zip(bound, known_roles, strict=True)
+        ]
+        states.merge(made, footer["rows"])
+        finished.add(number, footer["rows"], states.finish())
+    return finished.take_table()
+
+
+def _sample(objects: Sequence[DataObject]) -> Sequence[DataObject]:
+    """Give a few objects from all over: files of one dataset mostly come from one writer, so these tell of the rest."""
+    return objects[:: max(1, len(objects) // _SAMPLED)][:_SAMPLED]
+
+
+def _certain_bounds(
+    source: ObjectSource, objects: Sequence[DataObject], columns: Sequence[ColumnRecord]
+) -> Iterator[tuple[dict[str, Any], list[Bounds]]]:
+    """Give the footers that suffice, with the bounds of the columns."""
+    for footer in source.footers(objects, [parse_column(c.name) for c in columns]):
+        bounds = _object_bounds(footer, [c.type for c in columns])
+        if bounds is not None:
+            yield footer, bounds
+
+
+def _object_bounds(footer: Mapping[str, Any], types: Sequence[str]) -> list[Bounds] | None:
+    """Give the bounds of every column asked for, or ``None`` when one of them is not certain."""
+    if "error" in footer or len(footer["columns"]) != len(types):
+        return None
+    found: list[Bounds] = []
+    for facts, type_ in zip(footer["columns"], types, strict=True):
+        bounds = column_bounds(facts, type_, footer)
+        if bounds is None or bounds.rows != footer["rows"]:
+            return None
+        found.append(bounds)
+    return found

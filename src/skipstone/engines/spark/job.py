@@ -1,0 +1,257 @@
+"""The index job as a whole: list, collect by the cheapest sound path, list again, keep what did not change."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from skipstone.engines.spark.aggregates import aggregates_of, collect_with_aggregates, prefers_aggregates
+from skipstone.engines.spark.arrow_job import collect_with_arrow
+from skipstone.engines.spark.columns import BoundIndex
+from skipstone.engines.spark.footers import collect_from_footers
+from skipstone.engines.spark.progress import shown_progress
+from skipstone.engines.spark.silent import must_be_silent
+from skipstone.engines.spark.source import ObjectSource
+from skipstone.errors import IndexingError
+from skipstone.indexing.failures import ReadFailedError, explained_failures
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from skipstone.indexing.objects import DataObject
+
+__all__ = ["BoundIndex", "Outcome", "collect", "field_column", "index_objects", "list_objects"]
+
+# How far apart, in milliseconds, two writes must be for their modification times to differ for certain.
+_LOCAL_MARGIN = 100
+_REMOTE_MARGIN = 3_000
+_COLLECT_TRIES = 3
+# More single objects than this are looked up by listing the folders that they lie in.
+_MOST_SINGLE_PATHS = 256
+_BLOCK_COLUMNS = ("object", "row_count")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an index job gave.
+
+    ``table`` is as ``Change.added`` wants it; ``fields`` spells the Arrow types of each index's stored fields, by the
+    index's id; ``listed`` counts the objects that were to be indexed, ``left_out`` those that changed or vanished
+    meanwhile, ``untrusted`` those written too shortly before to tell a later write apart.  ``failures`` says what an
+    index raised, by its id and the object's path: that index has nothing of that object.
+    """
+
+    table: pa.Table
+    fields: Mapping[str, Mapping[str, str]]
+    listed: int
+    left_out: int
+    untrusted: int
+    failures: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+
+def field_column(index_id: str, name: str) -> str:
+    """Name the column that holds one field of one index, as the metadata stores do."""
+    return f"{index_id}:{name}"
+
+
+def list_objects(spark: SparkSession, scan: Any, paths: Iterable[str] | None = None) -> list[DataObject]:
+    """List a scan's objects anew, or only those of some objects and folders."""
+    return ObjectSource(spark, scan).list_objects(paths)
+
+
+def index_objects(
+    spark: SparkSession,
+    scan: Any,
+    bound: Sequence[BoundIndex],
+    wanted: Sequence[DataObject] | None = None,
+    *,
+    progress: bool | None = None,
+) -> Outcome:
+    """Collect the metadata of a scan's objects, or of the wanted ones of them, in the state in which they were read.
+
+    Objects are listed before and after, and only what is equal in both is kept: the reader does not say which state of
+    a file it read.  An object written within the clock's granularity of the first listing could be written once more
+    without its time changing; it is kept, but marked as not to be trusted yet.
+
+    Parameters
+    ----------
+    progress
+        Show a bar; by default when standard error is a terminal.
+
+    Raises
+    ------
+    IndexingError
+        When an index raises on every object, or an object that did not change cannot be read.
+    """
+    source = ObjectSource(spark, scan)
+    source.refuse_unsteady_rows()
+    before, paths, listed_at = _settled_listing(source, wanted)
+    with shown_progress(spark, f"Indexing {len(before):,} objects", wanted=progress):
+        selected, collected = _collect_what_stays(source, before, paths, bound)
+    kept = set(_still_there(source, selected, paths))
+    table, fields = _named_by_index(collected, selected, bound)
+    failures = _failures(collected, selected, bound)
+    if wanted is None:
+        _refuse_useless(collected, failures, bound)
+    table = table.append_column("trusted", _at(collected, [_is_trusted(o, listed_at) for o in selected], pa.bool_()))
+    table = table.filter(_at(collected, [o in kept for o in selected], pa.bool_()))
+    untrusted = table.num_rows - sum(table.column("trusted").to_pylist())
+    listed = len(before if wanted is None else wanted)
+    return Outcome(table, fields, listed, listed - table.num_rows, untrusted, failures)
+
+
+def collect(source: ObjectSource, objects: Sequence[DataObject], bound: Sequence[BoundIndex]) -> pa.Table:
+    """Collect the metadata of objects of the last listing by the cheapest path that is sound.
+
+    Returns
+    -------
+    pyarrow.Table
+        Columns ``object`` (its place in ``objects``), ``row_count``, and ``i:field`` for the i-th index.
+    """
+    with explained_failures([name for b in bound for name in b.index.functions or ()]):
+        certain = collect_from_footers(source, objects, bound)
+        if certain is None:
+            return _collect_by_reading(source, objects, bound)
+        heard_of = set(certain.column("object").to_pylist())
+        rest = [number for number in range(len(objects)) if number not in heard_of]
+        if not rest:
+            return certain
+        read = _collect_by_reading(source, [objects[number] for number in rest], bound)
+        renumbered = pa.array(rest, pa.int32()).take(read.column("object"))
+        return pa.concat_tables([certain, read.set_column(0, "object", renumbered)])
+
+
+def _collect_what_stays(
+    source: ObjectSource, objects: list[DataObject], paths: list[str] | None, bound: Sequence[BoundIndex]
+) -> tuple[list[DataObject], pa.Table]:
+    """Collect, and when an object cannot be read, once more without those that changed or vanished meanwhile."""
+    tries_left = _COLLECT_TRIES
+    while True:
+        tries_left -= 1
+        try:
+            return objects, collect(source, objects, bound)
+        except ReadFailedError:
+            unchanged = _still_there(source, objects, paths)
+            if len(unchanged) == len(objects) or not tries_left:
+                raise
+            objects = unchanged
+
+
+def _collect_by_reading(source: ObjectSource, objects: Sequence[DataObject], bound: Sequence[BoundIndex]) -> pa.Table:
+    """Collect by reading the columns."""
+    aggregates = None if must_be_silent(bound) else aggregates_of(bound)
+    if aggregates is not None and prefers_aggregates(source.described["format"], bound):
+        return collect_with_aggregates(source, objects, bound, aggregates)
+    return collect_with_arrow(source, objects, bound)
+
+
+def _settled_listing(
+    source: ObjectSource, wanted: Sequence[DataObject] | None
+) -> tuple[list[DataObject], list[str] | None, float]:
+    """List what is to be indexed, once its youngest object is old enough for its time to tell states apart.
+
+    Returns
+    -------
+    tuple
+        The objects, the paths by which they are listed (``None``: all), and when that was, in milliseconds.
+    """
+    paths = None if wanted is None else _paths(wanted)
+    chosen = None if wanted is None else {o.path for o in wanted}
+    waited = False
+    while True:
+        listed_at = time.time() * 1000
+        found = [o for o in source.list_objects(paths) if chosen is None or o.path in chosen]
+        missing = (o.modified + _margin(o) - listed_at for o in found if not o.etag)
+        wait = max((w for w in missing if 0 < w <= _REMOTE_MARGIN), default=0)
+        if waited or not wait:
+            return found, paths, listed_at
+        time.sleep(wait / 1000)
+        waited = True
+
+
+def _paths(objects: Sequence[DataObject]) -> list[str]:
+    """Give paths that list objects without the rest of the dataset: themselves, or the folders of many."""
+    if len(objects) <= _MOST_SINGLE_PATHS:
+        return [o.path for o in objects]
+    return sorted({o.path.rpartition("/")[0] for o in objects})
+
+
+def _still_there(source: ObjectSource, objects: Sequence[DataObject], paths: list[str] | None) -> list[DataObject]:
+    """Give the objects that are listed in the same state now."""
+    now = set(source.list_objects(paths)) if objects else set()
+    return [o for o in objects if o in now]
+
+
+def _margin(data_object: DataObject) -> int:
+    """Give the clock's granularity of an object's file system.
+
+    A local path may be a mount whose times are whole seconds; an object whose time is one is taken to be on such.
+    """
+    fine = data_object.path.startswith("file:") and data_object.modified % 1000
+    return _LOCAL_MARGIN if fine else _REMOTE_MARGIN
+
+
+def _is_trusted(data_object: DataObject, listed_at: float) -> bool:
+    """Say whether a later write of an object would show: by its e-tag, or by a time that lies back far enough."""
+    return bool(data_object.etag) or data_object.modified + _margin(data_object) <= listed_at
+
+
+def _named_by_index(
+    collected: pa.Table, objects: Sequence[DataObject], bound: Sequence[BoundIndex]
+) -> tuple[pa.Table, dict[str, dict[str, str]]]:
+    """Put the objects' states before what was collected, and name the fields by their index's id."""
+    columns = {
+        "path": _at(collected, [o.path for o in objects], pa.string()),
+        "digest": _at(collected, [o.digest for o in objects], pa.binary(16)),
+        "length": _at(collected, [o.length for o in objects], pa.int64()),
+        "modified": _at(collected, [o.modified for o in objects], pa.int64()),
+        "etag": _at(collected, [o.etag for o in objects], pa.string()),
+        "row_count": collected.column("row_count"),
+    }
+    fields: dict[str, dict[str, str]] = {b.id: {} for b in bound}
+    for column in collected.column_names:
+        if column not in _BLOCK_COLUMNS:
+            place, _, name = column.partition(":")
+            index_id = bound[int(place)].id
+            values = collected.column(column)
+            if name:
+                columns[field_column(index_id, name)] = values
+                fields[index_id][name] = str(values.type)
+            elif values.null_count < len(values):
+                columns[field_column(index_id, "")] = values.is_null()
+    return pa.table(columns), fields
+
+
+def _failures(
+    collected: pa.Table, objects: Sequence[DataObject], bound: Sequence[BoundIndex]
+) -> dict[tuple[str, str], str]:
+    """Say which index has nothing of which object, and why."""
+    failures: dict[tuple[str, str], str] = {}
+    for place, b in enumerate(bound):
+        reasons = collected.column(f"{place}:")
+        failed = collected.filter(reasons.is_valid())
+        numbers, said = (failed.column(name).to_pylist() for name in ("object", f"{place}:"))
+        failures |= {(b.id, objects[number].path): reason for number, reason in zip(numbers, said, strict=True)}
+    return failures
+
+
+def _refuse_useless(collected: pa.Table, failures: Mapping[tuple[str, str], str], bound: Sequence[BoundIndex]) -> None:
+    """Raise when an index has nothing of any object that has rows: what it raised is no matter of one object's data."""
+    with_rows = pc.sum(pc.not_equal(collected.column("row_count"), 0)).as_py() or 0
+    for b in bound:
+        reasons = [reason for (index_id, _), reason in failures.items() if index_id == b.id]
+        if reasons and len(reasons) >= with_rows:
+            msg = f"{reasons[0]}; nothing was indexed"
+            raise IndexingError(msg)
+
+
+def _at(collected: pa.Table, values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    """Give the objects' values in the order of what was collected."""
+    return pa.array(values, type_).take(pa.array(collected.column("object").to_numpy().astype(np.int64)))

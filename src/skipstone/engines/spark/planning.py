@@ -1,0 +1,244 @@
+"""The planner behind the bridge: answers the optimizer rule's questions over Py4J's callback server.
+
+The bridge sends a scan's relation and condition, gets back a bitmap of kept metadata rows per snapshot, and matches
+those rows to Spark's own listing.  Nothing here may raise into the query: the bridge turns any error into "read all,
+said why", and so does this module where it can say more.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import threading
+from collections import OrderedDict
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from skipstone import indexes, registry
+from skipstone.engines.spark.bridge.presence import require_bridge
+from skipstone.engines.spark.functions import query_identities
+from skipstone.errors import SettingError, SkipstoneError
+from skipstone.expressions import deep_json
+from skipstone.expressions.from_spark import read_expression
+from skipstone.functions.geo.implications import SedonaFunctions
+from skipstone.indexing.relation import Relation
+from skipstone.querying.elements import ElementImplication
+from skipstone.querying.plan import Plan, plan_scan
+from skipstone.stores.elasticsearch.store import ElasticsearchStore
+from skipstone.stores.memory import InMemoryStore
+from skipstone.stores.packed import PACKED_COLUMNS, packed_objects
+from skipstone.stores.parquet.store import ParquetStore
+from skipstone.stores.timing import reading_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    from skipstone.stores.metadata_store import MetadataStore, Snapshot
+
+__all__ = ["SparkPlanner", "attach", "planner_of", "store_for"]
+
+_MOST_PLANS = 256
+_MOST_SNAPSHOTS = 64
+_HEADER_BYTES = 4
+
+
+class SparkPlanner:
+    """Implements the bridge's ``Planner`` interface for one Spark application."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._lock = threading.Lock()
+        self._parts: dict[int, list[str]] = {}
+        self._plans: OrderedDict[int, Plan] = OrderedDict()
+        self._snapshots: OrderedDict[str, tuple[MetadataStore, Snapshot]] = OrderedDict()
+
+    def part(self, key: int, text: str) -> None:
+        """Take a piece of a request: long strings reach Python faster in pieces."""
+        with self._lock:
+            self._parts.setdefault(key, []).append(text)
+
+    def plan(self, key: int, text: str) -> bytes:
+        """Answer the request that ends with ``text``."""
+        with self._lock:
+            pieces = self._parts.pop(key, [])
+        request = deep_json.loads("".join([*pieces, text]))
+        with reading_time() as reading:
+            plan = self._planned(key, request)
+        return _response(key, plan, reading.seconds)
+
+    def _planned(self, key: int, request: dict[str, Any]) -> Plan:
+        """Plan one scan, and remember the plan; what Skipstone refuses on purpose is said."""
+        relation = Relation.of(request["relation"])
+        try:
+            registry.load_plugins(_names(relation.skipstone.get("plugins", "")))
+            store = store_for(self._spark, relation.skipstone)
+            condition = request["condition"]
+            functions = query_identities(self._spark, relation.skipstone)
+            plan = plan_scan(relation, None if condition is None else read_expression(condition), store, functions)
+        except SkipstoneError as error:
+            return Plan(not_used=(str(error),))
+        self._remember(key, plan, store)
+        return plan
+
+    def objects(self, snapshot_id: str) -> str:
+        """Write a snapshot's object table to a local file for the bridge, which deletes it."""
+        with self._lock:
+            store, snapshot = self._snapshots[snapshot_id]
+        packed = packed_objects(store.objects(snapshot, PACKED_COLUMNS))
+        with tempfile.NamedTemporaryFile(prefix="skipstone-", suffix=".objects", delete=False) as file:
+            try:
+                file.write(packed)
+                file.flush()
+            except OSError:  # a full disk, say: nobody else would delete it
+                Path(file.name).unlink(missing_ok=True)
+                raise
+        return str(Path(file.name))
+
+    def explained(self, key: int) -> Plan | None:
+        """Give a recent plan for ``explain``: its labelled trees, without which objects were kept."""
+        with self._lock:
+            return self._plans.get(key)
+
+    def _remember(self, key: int, plan: Plan, store: MetadataStore) -> None:
+        """Keep a bounded number of plans and snapshots; a plan without its answer, which has a byte per object."""
+        labelled = replace(plan, decisions=tuple(replace(d, evaluation=None) for d in plan.decisions))
+        with self._lock:
+            self._plans[key] = labelled
+            while len(self._plans) > _MOST_PLANS:
+                self._plans.popitem(last=False)
+            for decision in plan.decisions:
+                self._snapshots[decision.snapshot.id] = (store, decision.snapshot)
+                self._snapshots.move_to_end(decision.snapshot.id)
+            while len(self._snapshots) > _MOST_SNAPSHOTS:
+                self._snapshots.popitem(last=False)
+
+    class Java:
+        """Py4J: the interface that this object implements for the JVM."""
+
+        implements = ["org.apache.spark.sql.skipstone.Planner"]  # noqa: RUF012  (Py4J reads a plain list)
+
+
+def _response(key: int, plan: Plan, read_seconds: float) -> bytes:
+    """Pack the answer: a JSON header with its length before it, then a bitmap per snapshot that was evaluated."""
+    snapshots: list[dict[str, Any]] = []
+    bitmaps: list[bytes] = []
+    for decision in plan.decisions:
+        evaluation = decision.evaluation
+        everything = evaluation is None or bool(evaluation.kept.all())
+        rows = decision.snapshot.object_count
+        snapshots.append({"id": decision.snapshot.id, "rows": rows, "all": everything})
+        if evaluation is not None and not everything:
+            bitmaps.append(np.packbits(evaluation.kept, bitorder="little").tobytes())
+    header = json.dumps(
+        {
+            "snapshots": snapshots,
+            "clause": plan.clause,
+            "used": plan.used,
+            "not_used": plan.not_used,
+            "metadata_bytes_read": plan.metadata_bytes_read,
+            "metadata_read_seconds": read_seconds,
+            "refuse": plan.refusal,
+            "indexed": plan.indexed,
+            "environment": plan.environment,
+            "plan": key,
+        }
+    ).encode()
+    return b"".join([len(header).to_bytes(_HEADER_BYTES, "big"), header, *bitmaps])
+
+
+def _names(setting: str) -> list[str]:
+    """Split a comma-separated setting."""
+    return [name.strip() for name in setting.split(",") if name.strip()]
+
+
+_stores: dict[tuple[str, str, tuple[tuple[str, str], ...]], MetadataStore] = {}
+_stores_lock = threading.Lock()
+_BUILT_IN_STORES: dict[str, type[MetadataStore]] = {
+    "parquet": ParquetStore,
+    "memory": InMemoryStore,
+    "elasticsearch": ElasticsearchStore,
+}
+
+
+def store_for(spark: SparkSession, settings: Mapping[str, str]) -> MetadataStore:
+    """Give the metadata store that the settings (without their prefix) choose; one per application and settings.
+
+    Raises
+    ------
+    SettingError
+        When there is no store of that name, or its settings make no sense.
+    """
+    name = settings.get("store") or "parquet"
+    store_type = registry.find_store(name)
+    if store_type is None:
+        known = ", ".join(map(repr, registry.known_stores()))
+        msg = (
+            f"spark.skipstone.store is {name!r}: there is no such metadata store; use one of {known}, or name the "
+            "module that brings it in spark.skipstone.plugins"
+        )
+        raise SettingError(msg)
+    own = {
+        k: v
+        for k, v in settings.items()
+        if any(k == s or (s[-1] == "." and k.startswith(s)) for s in store_type.settings)
+    }
+    key = (_application(spark), name, tuple(sorted(own.items())))
+    with _stores_lock:
+        if key not in _stores:
+            _stores[key] = store_type.for_session(spark, own)
+        return _stores[key]
+
+
+_applications: WeakKeyDictionary[SparkContext, str] = WeakKeyDictionary()
+
+
+def _application(spark: SparkSession) -> str:
+    """Give the id of a session's application, asked of the JVM once: every query wants it."""
+    context = spark.sparkContext
+    known = _applications.get(context)
+    if known is None:
+        known = _applications[context] = str(context.applicationId)
+    return known
+
+
+_planners: dict[str, SparkPlanner] = {}
+
+
+def attach(spark: SparkSession) -> SparkSession:
+    """Register the planner with the bridge of a session's application, once.
+
+    Raises
+    ------
+    SessionNotConfiguredError
+        When the session runs without Skipstone's extension.
+    """
+    from pyspark import java_gateway
+
+    require_bridge(spark)
+    for index_type in indexes.BUILT_IN:
+        registry.register_index(index_type)
+    for name, store_type in _BUILT_IN_STORES.items():
+        registry.register_store(name, store_type)
+    registry.register_implication("elements", ElementImplication())
+    registry.register_implication("sedona", SedonaFunctions())
+    application = _application(spark)
+    if application not in _planners:
+        start: Any = java_gateway.ensure_callback_server_started
+        start(spark.sparkContext._gateway)
+        planner = _planners.setdefault(application, SparkPlanner(spark))
+        jvm: Any = spark._jvm
+        jvm.org.apache.spark.sql.skipstone.Bridge.register(planner)
+    return spark
+
+
+def planner_of(spark: SparkSession) -> SparkPlanner:
+    """Give the planner that serves a session."""
+    attach(spark)
+    return _planners[_application(spark)]

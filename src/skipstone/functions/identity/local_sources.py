@@ -1,0 +1,164 @@
+"""What modules are that no installer brought: a digest of all their sources, and what these import.
+
+Sources may change while a session runs, and a worker imports them as they are then: they are looked at whenever that
+is asked.  All modules of a package count for the digest, whoever imports them.  Whether one imports what no source
+tells is asked only of those that a function can reach from the names that it has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from skipstone.functions.identity.bytecode import hides_source, state_of
+from skipstone.functions.identity.distributions import ANY, IMPORTABLE
+from skipstone.functions.identity.source_imports import Imports, imports_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+__all__ = ["Local", "local_sources"]
+
+_MOST_SOURCES = 2_000
+_MOST_ENTRIES = 5_000
+_MOST_ENTRIES_OF_PACKAGE = 50_000
+_NOTHING = "it has neither a version nor sources"
+
+_File = tuple[str, str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Local:
+    """What local sources tell: a digest, what they import, the files; or why they do not tell.
+
+    Without a digest and a reason there are none: a folder of data, which could be imported.
+    """
+
+    digest: str = ""
+    needs: frozenset[str] = frozenset()
+    evidence: frozenset[str] = frozenset()
+    unknown: str = ""
+
+
+def local_sources(name: str, places: Sequence[str | None], wanted: Collection[str], *, is_namespace: bool) -> Local:
+    """Digest the sources of a top-level module, and find what they import.
+
+    Parameters
+    ----------
+    name
+        The module.
+    places
+        Its file, or its folders in the order that modules are looked for in them; ``None`` for one that a
+        distribution vouches for.
+    wanted
+        The names by which it or modules in it are imported.
+    is_namespace
+        Whether it has no ``__init__``: any folder is such a package, one of data as well.
+    """
+    files: list[_File] = []
+    for number, place in enumerate(places):
+        if place is None:
+            files.append((str(number), "", ()))
+            continue
+        found = _files(place, _MOST_ENTRIES if is_namespace else _MOST_ENTRIES_OF_PACKAGE)
+        if found is None:
+            return Local(unknown=_NOTHING)
+        root = Path(place)
+        start = f"{number}/{name}" if root.is_dir() else f"{number}"
+        files += [(f"{start}/{_inside(path, root)}", path, state_of(Path(path))) for path in found]
+    if not any(path for _, path, _ in files):
+        return Local() if is_namespace else Local(unknown=_NOTHING)
+    if len(files) > _MOST_SOURCES:
+        return Local(unknown=f"it has more than {_MOST_SOURCES} sources and no version")
+    read = _read(name, tuple(files))
+    if isinstance(read, str):
+        return Local(unknown=read)
+    digest, modules = read
+    reached = _reached(modules, wanted)
+    for module in sorted(reached):
+        if modules[module].computed:
+            return Local(
+                unknown=f"its module {module} {modules[module].computed}, so that no source tells what it runs"
+            )
+    needs = {one.partition(".")[0] for imports in modules.values() for one in (*imports.names, *imports.packages)}
+    for module in reached:
+        needs |= modules[module].names | {package + ANY for package in modules[module].packages}
+    return Local(digest, frozenset(needs - {""}), frozenset(path for _, path, _ in files if path))
+
+
+def _inside(path: str, root: Path) -> str:
+    """Give the path of a file within a folder, or its name if it is the root itself."""
+    return Path(path).relative_to(root).as_posix() if path != str(root) else root.name
+
+
+def _files(place: str, most: int) -> list[str] | None:
+    """Give the files that can be imported in a folder, or a file itself; ``None`` when there is no telling."""
+    if os.path.isfile(place):  # noqa: PTH113  (many)
+        return [str(Path(place))]
+    if not os.path.isdir(place):  # noqa: PTH112  (many)
+        return None
+    found: list[str] = []
+    count = 0
+    for folder, inner, names in os.walk(place, followlinks=True):
+        inner[:] = sorted(one for one in inner if "." not in one and one != "__pycache__")
+        count += len(inner) + len(names)
+        if count > most:
+            return None
+        found += [str(Path(folder, one)) for one in names if one.endswith(IMPORTABLE)]
+    return sorted(found)
+
+
+@lru_cache(maxsize=1024)
+def _read(name: str, files: tuple[_File, ...]) -> tuple[str, Mapping[str, Imports]] | str:
+    """Digest files, and find what each module imports; say why when they do not tell what would be run."""
+    digest = hashlib.sha256()
+    modules: dict[str, Imports] = {}
+    for inside, path, _ in files:
+        try:
+            source = Path(path).read_bytes() if path else b""
+        except OSError:
+            return _NOTHING
+        digest.update(f"{inside}\0{len(source)}\0".encode(errors="surrogateescape") + source)
+        if not path:
+            continue
+        module = _module(inside)
+        found = modules.setdefault(module, Imports())
+        if not path.endswith(".py"):
+            found.computed = found.computed or "is compiled"
+            continue
+        if hides_source(path, source):
+            return f"byte code of another state hides {path}"
+        new = imports_of(source, module, is_package=inside.endswith("/__init__.py"))
+        found.names |= new.names
+        found.packages |= new.packages
+        found.computed = found.computed or new.computed
+    return f"{name}=={digest.hexdigest()[:16]}", modules
+
+
+def _module(inside: str) -> str:
+    """Name the module of a file, by its path within the packages."""
+    *folders, file = inside.split("/")[1:]
+    stem = file.partition(".")[0]
+    return ".".join(folders if stem == "__init__" and folders else [*folders, stem])
+
+
+def _reached(modules: Mapping[str, Imports], wanted: Iterable[str]) -> set[str]:
+    """Give the modules that are imported by names, and by those modules in their turn."""
+    reached: set[str] = set()
+    waiting = list(wanted)
+    while waiting:
+        name = waiting.pop()
+        parts = name.removesuffix(ANY).split(".")
+        found = {".".join(parts[:length]) for length in range(1, len(parts) + 1)} & modules.keys()
+        if name.endswith(ANY):
+            within = f"{name.removesuffix(ANY)}."
+            found |= {module for module in modules if module.startswith(within)}
+        for module in found - reached:
+            reached.add(module)
+            waiting += modules[module].names
+            waiting += [package + ANY for package in modules[module].packages]
+    return reached

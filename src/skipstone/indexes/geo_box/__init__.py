@@ -1,0 +1,1 @@
+"""The index of bounding boxes of points and geometries."""

@@ -1,0 +1,1 @@
+"""The index of distances from chosen origins, by any metric."""

@@ -1,0 +1,267 @@
+"""How a scan reads its files: the bridge's description of a relation, and what of it changes the values that are read.
+
+Metadata describes values *as they were read*.  The same CSV with another separator, null value or schema is other data,
+so every index records its ``ReadProfile`` and serves only scans with the same one.  Every option counts as
+value-changing unless it is known not to be; of the settings of Spark, Hadoop and the JVM the engine says which count
+(``environment``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from skipstone.expressions.names import parse_column
+from skipstone.indexing.environment import JVM_ZONE, Environment
+from skipstone.indexing.records import ColumnRecord, ReadProfile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+__all__ = [
+    "Relation",
+    "ancestors",
+    "changing_partitions",
+    "column_difference",
+    "depends_on_zone_of_old",
+    "profile_difference",
+    "without_jvm_zone",
+]
+
+# Options that choose files or only guide schema inference, whose outcome (the column's type) is compared by itself.
+_HARMLESS_OPTIONS = frozenset(
+    {
+        "path",
+        "paths",
+        "basepath",
+        "inferschema",
+        "mergeschema",
+        "pathglobfilter",
+        "recursivefilelookup",
+        "modifiedbefore",
+        "modifiedafter",
+        "ignorecorruptfiles",
+        "ignoremissingfiles",
+        "samplingratio",
+        "compression",
+        "serialization.format",
+    }
+)
+# Formats whose columns are found by name alone, so that the rest of the schema does not matter to one column.
+_BY_NAME = frozenset({"parquet", "json", "avro", "text"})
+_BY_POSITION = {"positionalfieldmatching": "true"}  # Avro's, which then are not
+# Options that name a file elsewhere, by whose contents values are made.
+_OUTSIDE_FILES = frozenset({"avroschemaurl", "rowvalidationxsdpath"})
+# Where the values of partition columns come from.  A path gives an object the same values for ever; a catalog may give
+# the same unchanged object other values tomorrow, so metadata of those is recorded as such and never used.
+PARTITION_VALUES = "partition values"
+BY_PATH = "from the path"
+BY_CATALOG = "from the catalog"
+# Options whose values must not be readable in metadata or messages, by what Spark redacts and some more.
+_SECRET = re.compile(
+    r"secret|passw|passphrase|token|credential|(access|api|account)[._]?key|private|key[._]?(list|file)|\bsas\b",
+    re.IGNORECASE,
+)
+_HIDDEN = "hidden:"
+# Formats whose readers look at the JVM's zone only for timestamps before 1900 in files of old writers.
+_ZONE_OF_OLD = frozenset({"parquet", "avro"})
+
+
+@dataclass(frozen=True)
+class Relation:
+    """One file scan, as the engine describes it.
+
+    ``environments`` has the reading environment of the session that the files belong to, and that of the session which
+    runs the query where it is another one; readers look at both.  ``skipstone`` holds the ``spark.skipstone.*``
+    settings without that prefix.
+    """
+
+    roots: tuple[str, ...]
+    format: str
+    options: Mapping[str, str] = field(repr=False)  # credentials may be among these
+    environments: tuple[Environment, ...] = field(repr=False)
+    case_sensitive: bool
+    skipstone: Mapping[str, str] = field(repr=False)
+    schema_digest: str
+    has_variants: bool = False
+    table: str | None = None
+    table_location: str | None = None
+    reads_as: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, described: Mapping[str, Any]) -> Relation:
+        """Read the bridge's JSON."""
+        return cls(
+            roots=tuple(described["roots"]),
+            format=described["format"],
+            options=described["options"],
+            environments=tuple(
+                Environment(described[name]) for name in ("environment", "running") if name in described
+            ),
+            case_sensitive=described["conf"].get("caseSensitive") == "true",
+            skipstone={
+                k.removeprefix("spark.skipstone."): v
+                for k, v in described["conf"].items()
+                if k.startswith("spark.skipstone.")
+            },
+            schema_digest=described["schema_digest"],
+            has_variants=described.get("variants", False),
+            table=described.get("table"),
+            table_location=described.get("table_location"),
+            reads_as={c["n"]: c["d"] for c in described.get("columns", ()) if c.get("d")},
+        )
+
+    def profiles(self, columns: Iterable[ColumnRecord], groups: Iterable[str]) -> tuple[ReadProfile, ...]:
+        """Return what must be equal for metadata of these columns to describe what this scan reads.
+
+        One for each session whose settings the readers look at; all must be equal.
+        """
+        here = self.environments or (Environment(),)
+        return tuple(self._profile(environment, tuple(columns), tuple(groups)) for environment in here)
+
+    def _profile(
+        self, environment: Environment, columns: tuple[ColumnRecord, ...], groups: tuple[str, ...]
+    ) -> ReadProfile:
+        """Return the profile by one session's settings."""
+        settings = {k: _without_secret(k, v) for k, v in environment.settings(groups).items()}
+        if any(column.partition for column in columns):
+            settings[PARTITION_VALUES] = BY_PATH if self.table is None else BY_CATALOG
+        return ReadProfile(
+            format=self.format,
+            options={
+                k.lower(): _without_secret(k.lower(), v)
+                for k, v in self.options.items()
+                if k.lower() not in _HARMLESS_OPTIONS and not _is_credential(k)
+            },
+            settings=settings,
+            schema="" if self._finds_by_name() else self.schema_digest,
+        )
+
+    def _finds_by_name(self) -> bool:
+        """Whether a column is found by its name, so that the rest of the schema does not matter to it.
+
+        A variant that JSON's reader cannot read may leave it inside of that, where it takes what it finds for columns.
+        """
+        moved = (k for k, v in self.options.items() if _BY_POSITION.get(k.lower()) == v.strip().lower())
+        return self.format in _BY_NAME and not any(moved) and not (self.format == "json" and self.has_variants)
+
+    def outside_file(self) -> str | None:
+        """Return the option that names a file elsewhere by whose contents values are made, or ``None``."""
+        return next((k for k in self.options if k.lower() in _OUTSIDE_FILES), None)
+
+    def column(self, record: ColumnRecord) -> ColumnRecord:
+        """Complete a column with what the declared schema says of its values."""
+        return replace(record, reads_as=self.reads_as.get(parse_column(record.name)[0], ""))
+
+    def candidate_roots(self) -> Iterator[str]:
+        """Give the folders that may be the root of an indexed dataset which this scan reads, nearest first."""
+        seen: set[str] = set()
+        starts = [*self.roots, *([self.table_location] if self.table_location else [])]
+        for root in starts:
+            for folder in ancestors(root):
+                if folder in seen:
+                    break
+                seen.add(folder)
+                yield folder
+
+
+def ancestors(path: str) -> Iterator[str]:
+    """Give a Hadoop path and the folders above it, up to and with the root of its file system.
+
+    Examples
+    --------
+    >>> list(ancestors("s3a://lake/logs/day=1"))
+    ['s3a://lake/logs/day=1', 's3a://lake/logs', 's3a://lake/']
+    >>> list(ancestors("file:/data/x"))
+    ['file:/data/x', 'file:/data', 'file:/']
+    """
+    scheme, separator, rest = path.partition(":")
+    if not separator or "/" in scheme:
+        scheme, rest = "", path
+    prefix = f"{scheme}:" if scheme else ""
+    if rest.startswith("//"):
+        authority, _, rest = rest[2:].partition("/")
+        prefix, rest = f"{prefix}//{authority}", f"/{rest}"
+    rest = rest.rstrip("/")
+    while rest:
+        yield prefix + rest
+        rest = rest.rpartition("/")[0]
+    yield f"{prefix}/"
+
+
+def profile_difference(indexed: ReadProfile, here: ReadProfile) -> str | None:
+    """Say in words why metadata read in one way does not serve another, or ``None`` when it does."""
+    if indexed.format != here.format:
+        return f"read as {here.format} here, as {indexed.format} when indexed"
+    for what, then, now in (("option", indexed.options, here.options), ("setting", indexed.settings, here.settings)):
+        for name in sorted({*then, *now}):
+            if then.get(name) != now.get(name):
+                return f"{what} {name} is {_said(now.get(name))} here, was {_said(then.get(name))} when indexed"
+    if indexed.schema != here.schema:
+        return f"read with another schema than when indexed, and columns are found by position in {here.format}"
+    return None
+
+
+def depends_on_zone_of_old(file_format: str) -> bool:
+    """Whether a format's readers look at the JVM's zone only for timestamps before 1900."""
+    return file_format in _ZONE_OF_OLD
+
+
+def without_jvm_zone(profile: ReadProfile) -> ReadProfile:
+    """Return a profile without the JVM's zone."""
+    return replace(profile, settings={name: value for name, value in profile.settings.items() if name != JVM_ZONE})
+
+
+def changing_partitions(indexed: ReadProfile, columns: Iterable[ColumnRecord]) -> str | None:
+    """Say why metadata of a partition column is not used when nothing says which value an object has in a query."""
+    if any(column.partition and "timestamp" in column.type.lower() for column in columns):
+        return (
+            "timestamps in the names of partitions are read by the zone of the moment when the DataFrame was made, "
+            "which nothing tells later; Spark prunes by them itself"
+        )
+    if indexed.settings.get(PARTITION_VALUES) == BY_CATALOG:
+        return "its partition values come from the catalog, which may change them; Spark prunes by them itself"
+    return None
+
+
+def _is_credential(option: str) -> bool:
+    """Say whether an option only lets a file system's client in: that changes no value, and each user has another."""
+    return option.lower().startswith("fs.") and _SECRET.search(option) is not None
+
+
+def _without_secret(name: str, value: str) -> str:
+    """Return an option's or setting's value; of a secret one what tells it from others, and not the secret."""
+    return _hidden(name, value) if _SECRET.search(name) else value
+
+
+def _said(value: str | None) -> str:
+    """Spell an option's value; of a secret one only whether it is the same."""
+    if value is not None and value.startswith(_HIDDEN):
+        return "another secret"
+    return "not set" if value is None else repr(value)
+
+
+@lru_cache(maxsize=1_000)
+def _hidden(name: str, value: str) -> str:
+    """Give what tells two secrets apart and neither of them: a hash that is slow to guess by."""
+    made = hashlib.scrypt(
+        value.encode("utf-8", "surrogatepass"), salt=f"skipstone {name}".encode(), n=1 << 14, r=8, p=1, dklen=16
+    )
+    return f"{_HIDDEN}{made.hex()}"
+
+
+def column_difference(indexed: Sequence[ColumnRecord], here: Mapping[str, ColumnRecord]) -> str | None:
+    """Say which indexed column is another one in this scan, or ``None`` when all are the same."""
+    for column in indexed:
+        now = here.get(column.name)
+        if now is not None and now != column:
+            if now.partition != column.partition:
+                kinds = {True: "a partition column", False: "a column of the files"}
+                return f"{column.name} is {kinds[now.partition]} here, was {kinds[column.partition]} when indexed"
+            if now.type != column.type:
+                return f"{column.name} is {now.type} here, was {column.type} when indexed"
+            return f"{column.name} is declared with another default or field id than when indexed"
+    return None

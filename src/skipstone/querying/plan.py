@@ -1,0 +1,343 @@
+"""The planner: from a scan's predicate to the objects that it must read, for any engine that can list files.
+
+Expression Tree → normalise → filters label every boolean vertex → Merge-Clause → the store evaluates the clause
+over the metadata → kept objects.  Whatever cannot be used keeps its objects and leaves a sentence in ``not_used``.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from skipstone import registry
+from skipstone.errors import SkipstoneError
+from skipstone.expressions.tree import And, Column, Expression, IsNotNull, Literal, Or
+from skipstone.indexing.environment import MACHINE, SESSION, TIMESTAMPS
+from skipstone.indexing.records import ColumnRecord
+from skipstone.indexing.relation import (
+    changing_partitions,
+    column_difference,
+    depends_on_zone_of_old,
+    profile_difference,
+    without_jvm_zone,
+)
+from skipstone.querying.generate_clause import generate_clause
+from skipstone.querying.timestamps import only_modern
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from skipstone.engines.spark.functions import FunctionIdentities
+    from skipstone.indexing.index import Index
+    from skipstone.indexing.relation import Relation
+    from skipstone.querying.filter import Filter
+    from skipstone.querying.generate_clause import Labelled
+    from skipstone.stores.metadata_store import Evaluation, IndexRecord, MetadataStore, Snapshot
+
+__all__ = ["Decision", "Plan", "columns_of", "plan_scan"]
+
+_log = logging.getLogger("skipstone")
+
+_MOST_SAID = 2_000
+
+NO_PREDICATE = "no predicate reaches this scan"
+NO_METADATA = "no metadata: the dataset is not indexed"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What one snapshot of metadata says of a scan; without an ``evaluation`` it says nothing and keeps all."""
+
+    snapshot: Snapshot
+    labelled: Labelled | None = None
+    evaluation: Evaluation | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The planner's answer for one scan."""
+
+    decisions: tuple[Decision, ...] = ()
+    used: tuple[str, ...] = ()
+    not_used: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    """The groups of the reading environment that the decisions rest on: where they change, the plan does not hold."""
+
+    @property
+    def indexed(self) -> bool:
+        """Whether any metadata was found for the files of this scan."""
+        return bool(self.decisions)
+
+    @property
+    def clause(self) -> str | None:
+        """The merged clause in words, or ``None`` when nothing could be said."""
+        spelled = [
+            str(d.labelled.clause) for d in self.decisions if d.labelled is not None and d.evaluation is not None
+        ]
+        return "; ".join(dict.fromkeys(spelled)) or None
+
+    @property
+    def metadata_bytes_read(self) -> int:
+        """Bytes of metadata that were fetched for this plan."""
+        return sum(d.evaluation.bytes_read for d in self.decisions if d.evaluation is not None)
+
+    @property
+    def refusal(self) -> str | None:
+        """Why no index serves this scan of an indexed dataset; ``None`` when one does or the dataset has none."""
+        if not self.indexed or any(d.evaluation is not None and _serves(d.labelled) for d in self.decisions):
+            return None
+        return "no index can serve this query: " + ("; ".join(self.not_used) or "no reason known")
+
+
+@dataclass
+class _Notes:
+    """Sentences on what was used and what was not, each once, in order."""
+
+    used: dict[str, None] = field(default_factory=dict)
+    not_used: dict[str, None] = field(default_factory=dict)
+    environment: dict[str, None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Query:
+    """What a plan is made for: how the files are read, by which predicate, with which of the users' functions."""
+
+    relation: Relation
+    condition: Expression
+    functions: FunctionIdentities
+    here: Mapping[str, ColumnRecord]
+
+
+def plan_scan(
+    relation: Relation,
+    condition: Expression | None,
+    store: MetadataStore,
+    functions: FunctionIdentities,
+) -> Plan:
+    """Decide what a scan must read.
+
+    Parameters
+    ----------
+    relation
+        How the scan reads its files.
+    condition
+        The predicate that every row of the result satisfies; ``None`` when there is none.
+    store
+        Where the metadata is.
+    functions
+        Tells whether a function in the predicate is the one whose results an index holds.
+    """
+    notes = _Notes()
+    snapshots = list(_snapshots(relation, store, notes))
+    if condition is None:
+        notes.not_used[NO_PREDICATE] = None
+        return Plan(tuple(Decision(s) for s in snapshots), (), tuple(notes.not_used))
+    here = {c.name: relation.column(c) for c in columns_of(condition)}
+    query = _Query(relation, condition, functions, here)
+    decisions = tuple(_decide(snapshot, query, store, notes) for snapshot in snapshots)
+    if not snapshots and not notes.not_used:
+        notes.not_used[NO_METADATA] = None
+    return Plan(decisions, tuple(notes.used), tuple(notes.not_used), tuple(notes.environment))
+
+
+def columns_of(condition: Expression) -> list[ColumnRecord]:
+    """Collect the columns that a condition mentions."""
+    found: dict[str, ColumnRecord] = {}
+    waiting = [condition]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Column):
+            found[node.name] = ColumnRecord(node.name, node.type, node.partition)
+        waiting.extend(node.children)
+    return list(found.values())
+
+
+def _snapshots(relation: Relation, store: MetadataStore, notes: _Notes) -> Iterator[Snapshot]:
+    """Find the metadata of every indexed dataset that the scan's folders lie in."""
+    for root in relation.candidate_roots():
+        try:
+            snapshot = store.latest(root)
+        except SkipstoneError as error:
+            notes.not_used[f"metadata of {root}: {error}"] = None
+            continue
+        if snapshot is not None:
+            yield snapshot
+
+
+def _decide(snapshot: Snapshot, query: _Query, store: MetadataStore, notes: _Notes) -> Decision:
+    """Label, merge and evaluate for one snapshot."""
+    query = _respelled(snapshot, query)
+    filters: list[Filter] = []
+    for record in snapshot.indexes:
+        usable = _usable(record, query, partial(store.refusal, snapshot, record), notes)
+        if usable is not None:
+            filters.extend(_filters_of(usable, notes))
+    labelled = generate_clause(query.condition, filters, registry.implications())
+    for problem in labelled.problems:
+        _say_once(problem)
+        notes.not_used[problem] = None
+    for leaf in _unserved(labelled):
+        notes.not_used[f"no index serves {_shortened(str(leaf))}"] = None
+    if labelled.clause is None:
+        return Decision(snapshot, labelled)
+    try:
+        evaluation = store.evaluate(snapshot, labelled.clause)
+    except Exception as error:  # noqa: BLE001  a clause may be a plug-in's: whatever it raises, the objects are read
+        problem = f"{labelled.clause}: {type(error).__name__}: {error}"
+        _say_once(problem)
+        notes.not_used[problem] = None
+        return Decision(snapshot, labelled)
+    for index, _ in labelled.clause.requires:
+        notes.used[index.name] = None
+    return Decision(snapshot, labelled, evaluation)
+
+
+def _usable(record: IndexRecord, query: _Query, refusal: Callable[[], str | None], notes: _Notes) -> Index | None:
+    """Make a recorded index again if it may be used and describes what this scan reads; otherwise say why not."""
+    if not any(column.name in query.here for column in record.columns):
+        return None
+    reason = refusal() or column_difference(record.columns, query.here)
+    if reason is None:
+        made = _made(record)
+        reason = made if isinstance(made, str) else _difference(record, made, query, notes)
+        if reason is None and not isinstance(made, str):
+            return made
+    notes.not_used[_shortened(f"{_shortened(record.name)}: {reason}", _MOST_SAID)] = None
+    return None
+
+
+def _made(record: IndexRecord) -> Index | str:
+    """Make a recorded index again, or say why that cannot be done."""
+    index_type = registry.find_index(record.type_name)
+    if index_type is None:
+        named = _shortened(record.type_name)
+        return f"its type {named!r} is not loaded; name its module in spark.skipstone.plugins"
+    try:
+        return index_type.from_options(record.name, record.options)
+    except Exception as error:  # noqa: BLE001  a plug-in's own constructor: not used, said, the query goes on
+        return f"it cannot be made from its options: {type(error).__name__}: {error}"
+
+
+def _difference(record: IndexRecord, index: Index, query: _Query, notes: _Notes) -> str | None:
+    """Say what is otherwise than when the index was made, or ``None``; note what of the environment was compared."""
+    try:
+        groups = index.environment_groups(record.columns)
+    except Exception as error:  # noqa: BLE001  a plug-in's own code: not used, said, the query goes on
+        return f"its inputs raised {type(error).__name__}: {error}"
+    profiles = query.relation.profiles(record.columns, groups)
+    then = record.profile
+    for_reading = TIMESTAMPS in groups and MACHINE not in groups and depends_on_zone_of_old(then.format)
+    if for_reading and only_modern(query.condition, record.columns):
+        then, profiles = without_jvm_zone(then), tuple(map(without_jvm_zone, profiles))
+        groups = tuple(group for group in groups if group != TIMESTAMPS)
+    reason = (
+        next(filter(None, (profile_difference(then, here) for here in profiles)), None)
+        or changing_partitions(then, record.columns)
+        or query.functions.difference(record.functions, query.condition)
+    )
+    if reason is None:
+        # A task may look up when it runs what was looked up, and compared by the function's or condition's identity,
+        # when the query was planned.
+        notes.environment |= dict.fromkeys((*groups, SESSION) if MACHINE in groups else groups)
+    return reason
+
+
+def _filters_of(index: Index, notes: _Notes) -> tuple[Filter, ...]:
+    """Ask an index for its filters; one that raises is not used, which is said."""
+    try:
+        return tuple(index.filters())
+    except Exception as error:  # noqa: BLE001  a plug-in's own code: not used, said, the query goes on
+        problem = f"{index.name}: {type(error).__name__}: {error}"
+        _say_once(problem)
+        notes.not_used[problem] = None
+        return ()
+
+
+def _respelled(snapshot: Snapshot, query: _Query) -> _Query:
+    """Spell the condition's columns as the indexes do, where Spark finds them whatever their case.
+
+    Only Parquet and ORC readers match field names without regard to case, and only when the session does; a JSON field
+    of another case is another field.
+    """
+    relation = query.relation
+    if relation.format not in ("parquet", "orc") or relation.case_sensitive:
+        return query
+    spellings = {c.name.lower(): c.name for record in snapshot.indexes for c in record.columns}
+    changes = {n: spellings[n.lower()] for n in query.here if n.lower() in spellings and spellings[n.lower()] != n}
+    if not changes:
+        return query
+    here = {changes.get(n, n): replace(c, name=changes.get(n, n)) for n, c in query.here.items()}
+    return replace(query, condition=_renamed(query.condition, lambda name: changes.get(name, name)), here=here)
+
+
+def _renamed(node: Expression, rename: Callable[[str], str]) -> Expression:
+    """Give the tree with its columns renamed."""
+    if isinstance(node, Column):
+        return replace(node, name=rename(node.name))
+    changed: dict[str, object] = {}
+    for name in node.__dataclass_fields__:  # type: ignore[attr-defined]
+        value = getattr(node, name)
+        if isinstance(value, Expression):
+            changed[name] = _renamed(value, rename)
+        elif isinstance(value, tuple) and any(isinstance(item, Expression) for item in value):
+            changed[name] = tuple(_renamed(item, rename) if isinstance(item, Expression) else item for item in value)
+    return replace(node, **changed) if changed else node  # type: ignore[type-var]
+
+
+def _unserved(labelled: Labelled) -> Iterator[Expression]:
+    """Give the leaf predicates that no filter labelled, without Spark's own ``IS NOT NULL`` guards.
+
+    A leaf is served where a term that it implies is, and such a term is not a predicate of the query's.
+    """
+    implied = [term for terms in labelled.implied.values() for term in terms]
+    waiting: list[Expression] = [labelled.tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, And | Or):
+            if not labelled.labels.get(node):
+                waiting.extend(reversed(node.terms))
+        elif not isinstance(node, IsNotNull | Literal) and not labelled.labels.get(node):
+            if id(node) not in labelled.implied:
+                if not any(node is term for term in implied):
+                    yield node
+            elif not any(map(labelled.labels.get, labelled.implied[id(node)])):
+                yield node
+
+
+def _serves(labelled: Labelled | None) -> bool:
+    """Say whether an index serves more than the ``IS NOT NULL`` that Spark puts before a predicate on a column."""
+    if labelled is None:
+        return False
+    waiting: list[Expression] = [labelled.tree]
+    guarded: set[str] = set()
+    mentioned: set[str] = set()
+    while waiting:
+        node = waiting.pop()
+        labels = labelled.labels.get(node)
+        if labels and not isinstance(node, IsNotNull):
+            return True
+        if isinstance(node, And | Or):
+            waiting.extend(node.terms)
+        elif isinstance(node, IsNotNull) and labels:
+            guarded.update(column.name for column in columns_of(node))
+        else:
+            mentioned.update(column.name for column in columns_of(node))
+    return bool(guarded - mentioned)
+
+
+_MOST_SAID = 1_000
+_said: set[str] = set()
+
+
+def _say_once(problem: str) -> None:
+    """Log a plug-in's failure the first time it is met in this process."""
+    if problem not in _said and len(_said) < _MOST_SAID:
+        _said.add(problem)
+        _log.warning("Skipstone does not use %s", problem)
+
+
+def _shortened(text: str, limit: int = 200) -> str:
+    """Cut a long expression for a sentence."""
+    return text if len(text) <= limit else f"{text[:limit]}…"

@@ -1,0 +1,1 @@
+"""The report on a workload: a page that stands by itself."""

@@ -1,0 +1,253 @@
+"""A report on a dataset and a workload: its indexes, what they skip for each query, and what limits them."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import skipstone
+from skipstone.engines.spark.job import list_objects
+from skipstone.errors import DatasetError, SkipstoneError
+from skipstone.reporting.describe import DESCRIBE_SCHEMA, describe_rows
+from skipstone.reporting.indicators import Indicators, WorkloadIndicators
+from skipstone.reporting.report.page import page
+from skipstone.reporting.report.queries import COUNTS, PlannedQuery, measure_queries, plan_query, query_data
+from skipstone.reporting.report.workload import Statement, analysed
+from skipstone.settings import get_setting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pyspark.sql import DataFrame
+
+    from skipstone.dataset import Dataset
+    from skipstone.maintenance import Target
+
+__all__ = ["Report", "make_report"]
+
+FORMAT = 1
+_COLUMNS = tuple(part.split()[0] for part in DESCRIBE_SCHEMA.split(", "))
+_IDENTITY = ("path", "length", "modified", "etag")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is known of a dataset and a workload: as data, and as one page that needs nothing beside itself."""
+
+    data: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give the report as it is embedded in the page: plain values, ready for JSON."""
+        return self.data
+
+    def html(self) -> str:
+        """Give the page."""
+        return page(self.data)
+
+    def write(self, path: str | Path) -> None:
+        """Write the page to a file, whole or not at all.
+
+        Raises
+        ------
+        DatasetError
+            When the file cannot be written.
+        """
+        target = Path(path)
+        try:
+            handle, name = tempfile.mkstemp(prefix=".skipstone-", suffix=".html", dir=target.parent)
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as file:
+                    file.write(self.html())
+                Path(name).chmod(0o666 & ~_umask())
+                Path(name).replace(target)
+            except BaseException:
+                Path(name).unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            msg = f"the report cannot be written to {target}: {error.strerror or error}"
+            raise DatasetError(msg) from error
+
+
+def make_report(
+    dataset: Dataset,
+    queries: Sequence[str | DataFrame | Statement],
+    *,
+    measure: bool = True,
+    say: Callable[[str], None] = lambda _: None,
+) -> Report:
+    """Plan a workload over a dataset and report what skipping does for it.
+
+    Parameters
+    ----------
+    dataset
+        The dataset, read as it was indexed.
+    queries
+        SQL in which the dataset is called ``dataset``, predicates on it, or DataFrames that read it.
+    measure
+        Whether to measure the indicators, for which Spark reads the columns of each query's condition in every object.
+        Without, nothing of the data is read.
+    say
+        Is told what is going on, for people who wait.
+
+    Raises
+    ------
+    WorkloadError
+        When a query is not one; the message has its number.
+    SoundnessError
+        When measuring finds that an object with a wanted row was skipped.  This must never happen: report it.
+
+    Examples
+    --------
+    >>> make_report(logs, ["db_name = 'a'", "SELECT max(ts) FROM dataset"]).write("report.html")  # doctest: +SKIP
+    """
+    planned = _planned(dataset, queries)
+    target = dataset._target()
+    say("looking at the indexes …")
+    about, indexes = _about(target)
+    seen: list[PlannedQuery] = []
+    for statement, df in planned:
+        say(f"planning query {statement.number} of {len(planned)} …")
+        seen.append(plan_query(dataset, target.store, statement, df))
+    measured: list[Indicators | str] = [query.unmeasured for query in seen]
+    if measure:
+        say("measuring the indicators …")
+        measured = measure_queries(dataset, seen)
+    found = [query_data(query, indicators) for query, indicators in zip(seen, measured, strict=True)]
+    _add_contributions(indexes, found)
+    return Report(
+        {
+            "format": FORMAT,
+            "conditions": _conditions(target),
+            "dataset": about,
+            "indexes": indexes,
+            "queries": found,
+            "workload": _workload(found, [one for one in measured if isinstance(one, Indicators)]),
+        }
+    )
+
+
+def _planned(dataset: Dataset, queries: Iterable[str | DataFrame | Statement]) -> list[tuple[Statement, DataFrame]]:
+    """Number the queries and have Spark analyse those that are text."""
+    numbered: list[tuple[Statement, DataFrame | None]] = []
+    for number, query in enumerate(queries, 1):
+        if isinstance(query, Statement):
+            numbered.append((query, None))
+        elif isinstance(query, str):
+            numbered.append((Statement(number, query), None))
+        else:
+            numbered.append((Statement(number, ""), query))
+    texts = iter(analysed(dataset.dataframe, [statement for statement, df in numbered if df is None]))
+    return [(statement, next(texts) if df is None else df) for statement, df in numbered]
+
+
+def _conditions(target: Target) -> dict[str, Any]:
+    """Say where and when the figures come from."""
+    context = target.spark.sparkContext
+    return {
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "skipstone": skipstone.__version__,
+        "spark": target.spark.version,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+        "master": context.master,
+        "store": get_setting(target.spark, "store"),
+    }
+
+
+def _about(target: Target) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Describe the dataset and its indexes; metadata that cannot be read is said to be so."""
+    listed = list_objects(target.spark, target.scan)
+    size = sum(data_object.length for data_object in listed)
+    about: dict[str, Any] = {
+        "root": target.root,
+        "format": target.relation.format,
+        "table": target.relation.table,
+        "objects": len(listed),
+        "bytes": size,
+        "rows": None,
+        "metadata_bytes": None,
+        "metadata_share": None,
+        "problem": None,
+    }
+    indexes: list[dict[str, Any]] = []
+    try:
+        indexes += [_index(dict(zip(_COLUMNS, row, strict=True)), size) for row in describe_rows(target)]
+        snapshot = target.store.latest(target.root)
+        if snapshot is not None:
+            stored = sum(target.store.size(snapshot).values())
+            known = target.store.objects(snapshot, [*_IDENTITY, "row_count"])
+            about |= {"metadata_bytes": stored, "metadata_share": _share(stored, size), "rows": _rows(listed, known)}
+    except SkipstoneError as error:
+        about["problem"] = str(error)
+    return about, indexes
+
+
+def _rows(listed: Sequence[Any], known: Any) -> int | None:
+    """Count the rows of the dataset, where the metadata says so of every object as it is."""
+    *identity, counts = (known.column(name).to_pylist() for name in (*_IDENTITY, "row_count"))
+    rows = dict(zip(zip(*identity, strict=True), counts, strict=True))
+    found = [rows.get((o.path, o.length, o.modified, o.etag)) for o in listed]
+    return None if any(count is None for count in found) else sum(filter(None, found))
+
+
+def _index(described: dict[str, Any], size: int) -> dict[str, Any]:
+    """Say what is known of an index; the options of a protected one stay where they are protected."""
+    options = json.loads(described.pop("options"), parse_constant=str)
+    stored = described["bytes"]
+    return described | {
+        "options": {} if described["key"] else options,
+        "share": None if stored is None else _share(stored, size),
+        "queries": 0,
+        "alone": 0,
+        "only": 0,
+    }
+
+
+def _share(part: int, whole: int) -> float | None:
+    """Give a part of a whole; nothing is a part of nothing."""
+    return part / whole if whole else None
+
+
+def _add_contributions(indexes: list[dict[str, Any]], queries: list[dict[str, Any]]) -> None:
+    """Sum up over the workload what each index did."""
+    by_name = {index["name"]: index for index in indexes}
+    for query in queries:
+        scans = query["scans"]
+        for name in {name for scan in scans for name in scan["used"]} & by_name.keys():
+            by_name[name]["queries"] += 1
+        for one in (one for scan in scans for one in scan["contributions"] or ()):
+            if one["index"] in by_name:
+                by_name[one["index"]]["alone"] += one["alone"]
+                by_name[one["index"]]["only"] += one["only"]
+
+
+def _workload(queries: list[dict[str, Any]], measured: list[Indicators]) -> dict[str, Any]:
+    """Sum up the queries."""
+    objects: dict[str, Any] = {name: sum(query["objects"][name] for query in queries) for name in COUNTS}
+    total, skipped = (sum(query[name] for query in queries) for name in ("bytes_total", "bytes_skipped"))
+    means = WorkloadIndicators(measured)
+    return {
+        "queries": len(queries),
+        "objects": objects | {"share": _share(objects["skipped"], objects["total"])},
+        "bytes_total": total,
+        "bytes_skipped": skipped,
+        "bytes_share": _share(skipped, total),
+        "planning_seconds": sum(query["planning_seconds"] for query in queries),
+        "measured": len(measured),
+        "indicators": means.as_dict() | {"queries": len(means) - means.left_out} if measured else None,
+    }
+
+
+def _umask() -> int:
+    """Give the mask that files of this process are made with."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask

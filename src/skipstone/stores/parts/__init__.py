@@ -1,0 +1,1 @@
+"""Parts of metadata: what a store keeps of some objects, and how parts are read as one."""
