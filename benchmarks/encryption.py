@@ -22,7 +22,7 @@ from benchmarks import data, synthetic
 from benchmarks.measures import Row, Sample, Subject, interleave, ratio
 from benchmarks.session import optimize, session
 from skipstone import Dataset, MinMaxIndex
-from skipstone.engines.spark.columns import resolve_indexes
+from skipstone.indexing.target import profile_of
 from skipstone.stores.metadata_store import Change, IndexRecord, field_column
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _measure(spark: SparkSession, generated: Generated, folder: Path, *, small: 
 def _commit(dataset: Dataset, objects: int, key: str | None) -> None:
     """Commit made-up metadata of a dataset, protected by a key or not."""
     target = dataset._target()
-    bound = resolve_indexes(target.spark, target.scan, [MinMaxIndex(c, key=key) for c in synthetic.COLUMNS])
+    bound = target.source.bind([MinMaxIndex(c, key=key) for c in synthetic.COLUMNS])
     columns = synthetic.identity(dataset.root, objects)
     records = []
     for one in bound:
@@ -107,7 +107,7 @@ def _commit(dataset: Dataset, objects: int, key: str | None) -> None:
                 type_name=one.index.type_name,
                 options=dict(one.index.options()),
                 columns=one.columns,
-                profile=target.relation.profile(one.columns),
+                profile=profile_of(target, one),
                 fields={name: str(array.type) for name, array in values.items()},
                 key=key,
             )

@@ -9,7 +9,7 @@ from benchmarks import data
 from benchmarks.measures import Row, Subject, interleave, ratio
 from benchmarks.session import session
 from skipstone import Dataset, MinMaxIndex
-from skipstone.engines.spark.planning import job
+from skipstone.engines.spark import collecting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +36,7 @@ def _compare(spark: SparkSession, generated: Generated, columns: tuple[str, ...]
         dataset.create_indexes(*map(MinMaxIndex, columns))
 
     def index_by_reading() -> None:
-        with patch.object(job, "collect_from_footers", return_value=None):
+        with patch.object(collecting, "collect_from_footers", return_value=None):
             index()
 
     taken = interleave(

@@ -20,7 +20,7 @@ import pyarrow as pa
 from benchmarks import data
 from benchmarks.session import session
 from skipstone import Dataset, MinMaxIndex
-from skipstone.engines.spark.columns import resolve_indexes
+from skipstone.indexing.target import profile_of
 from skipstone.stores.metadata_store import Change, IndexRecord, field_column
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _write_metadata(spark: SparkSession, generated: Generated) -> None:
     objects = generated.objects
     dataset = Dataset(spark.read.schema(data.MANY_SCHEMA).parquet(generated.path))
     target = dataset._target()
-    bound = resolve_indexes(spark, target.scan, [MinMaxIndex(column) for column in COLUMNS])
+    bound = target.source.bind([MinMaxIndex(column) for column in COLUMNS])
     columns = identity(dataset.root, objects)
     records = []
     for one in bound:
@@ -68,7 +68,7 @@ def _write_metadata(spark: SparkSession, generated: Generated) -> None:
                 type_name=one.index.type_name,
                 options=dict(one.index.options()),
                 columns=one.columns,
-                profile=target.relation.profile(one.columns),
+                profile=profile_of(target, one),
                 fields={name: str(array.type) for name, array in values.items()},
             )
         )

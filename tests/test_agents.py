@@ -39,7 +39,7 @@ def test_the_version_names_the_parser_and_its_expressions():
 
 
 def test_without_ua_parser_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("skipstone.agents.find_spec", lambda name: None)
+    monkeypatch.setattr("skipstone.engines.spark.register_agents.find_spec", lambda name: None)
     with pytest.raises(PluginError, match=r"pip install 'skipstone\[agents\]'"):
         skipstone.agents.register(None)
 

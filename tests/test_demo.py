@@ -9,9 +9,9 @@ import json
 import pytest
 from rich.console import Console
 
+from skipstone.demo import run as demo
 from skipstone.demo.data import Scale
 from skipstone.demo.run import DemoError, Query, print_demo, run_demo, write_data
-from skipstone.demo.run import run as demo
 
 SMALL = Scale(latitudes=4, longitudes=12, quarters=2, weather_rows=40, log_objects=12, log_rows=600)
 

@@ -198,7 +198,7 @@ def test_a_module_that_stays_as_it_is_serves(applications):
             return len(tracker.getJobIdsForGroup(None))
         said["asked"] = [asked(spark, f"f(ua) = '{name}'") for name in ("curl", "Chrome", "nobody")]
         said["asked"].append(asked(spark, "small(n)"))
-        from skipstone.engines.spark.planning import worker_packages
+        from skipstone.engines.spark import worker_packages
         questions = [q for state in worker_packages._states.values() for q in state.questions.values()]
         before = len({id(q) for q in questions})
         asked(spark, "f(ua) = 'curl' AND small(n)")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from skipstone.engines.spark.functions.identity import distributions
+from skipstone.functions.identity import distributions
 from skipstone.functions.identity.package_versions import package_versions, packages_here, packages_named
 
 ONE = "def f(x):\n    return x\n"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, overload
 
-from pyspark.sql import DataFrame
-
-from skipstone import maintenance, registry
+from skipstone import registry
+from skipstone.engines.spark.client import Client, is_query, said_by
 from skipstone.engines.spark.planning import attach, planner_of, store_for
-from skipstone.engines.spark.source import pinned
+from skipstone.engines.spark.source import SparkSource
 from skipstone.errors import DatasetError
+from skipstone.indexing.create import create_indexes
+from skipstone.indexing.drop import drop_indexes
+from skipstone.indexing.refresh import refresh
 from skipstone.indexing.relation import Relation
+from skipstone.indexing.target import Target
 from skipstone.reporting.describe import DESCRIBE_SCHEMA, describe_rows
 from skipstone.reporting.explain import Explanation, explain_scans
 from skipstone.reporting.indicators import Indicators, WorkloadIndicators
@@ -21,11 +23,11 @@ from skipstone.settings import get_setting, own_settings
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from skipstone.indexing.index import Index
-    from skipstone.maintenance import IndexingReport
+    from skipstone.indexing.report import IndexingReport
     from skipstone.stores.metadata_store import MetadataStore
 
 __all__ = ["Dataset"]
@@ -53,8 +55,8 @@ class Dataset:
     def __init__(self, df: DataFrame) -> None:
         self._spark: SparkSession = attach(df.sparkSession)
         self._df = df
-        self._scan = _file_scan(df)
-        self._relation = Relation.of(json.loads(self._scan.describe()))
+        self._scan = Client(self._spark).scan(df)
+        self._relation = Relation.of(self._scan.describe())
 
     @classmethod
     def for_path(
@@ -74,7 +76,7 @@ class Dataset:
         try:
             df = reader.load(path)
         except Exception as error:
-            msg = f"{path} cannot be read as {format}: {_first_line(error)}"
+            msg = f"{path} cannot be read as {format}: {said_by(error)}"
             raise DatasetError(msg) from error
         return cls(df)
 
@@ -85,7 +87,7 @@ class Dataset:
         try:
             df = spark.table(name)
         except Exception as error:
-            msg = f"the table {name} cannot be read: {_first_line(error)}"
+            msg = f"the table {name} cannot be read: {said_by(error)}"
             raise DatasetError(msg) from error
         return cls(df)
 
@@ -121,7 +123,7 @@ class Dataset:
             When a column is unknown or of a type that its index does not take, an index exists already, the metadata
             cannot be written, or collecting fails; nothing is committed then.
         """
-        return maintenance.create_indexes(self._target(), indexes)
+        return create_indexes(self._target(), indexes)
 
     def refresh(self, paths: Iterable[str] | None = None, *, indexes: Iterable[Index] = ()) -> IndexingReport:
         """Index new and changed objects and drop the metadata of vanished ones; writes nothing when nothing changed.
@@ -135,11 +137,11 @@ class Dataset:
             never run only because the metadata has it, so without this such an index does not get to know new objects.
             A protected index whose key is lost is made anew when it is stated here.
         """
-        return maintenance.refresh(self._target(), None if paths is None else tuple(paths), tuple(indexes))
+        return refresh(self._target(), None if paths is None else tuple(paths), tuple(indexes))
 
     def drop_indexes(self, *names: str) -> None:
         """Drop indexes by name, or, without names, all of the dataset's metadata."""
-        maintenance.drop_indexes(self._target(), names)
+        drop_indexes(self._target(), names)
 
     def describe(self) -> DataFrame:
         """Give a row per index: what it is, how many objects it covers, how large it is, when it was refreshed."""
@@ -185,14 +187,13 @@ class Dataset:
         >>> logs.indicators([df.where("db_name = 'a'"), df.where("status = 500")]).limit  # doctest: +SKIP
         'layout'
         """
-        if isinstance(queries, DataFrame):
-            return measure_indicators(self._spark, self._scan, self.root, [queries])[0]
-        return WorkloadIndicators(measure_indicators(self._spark, self._scan, self.root, list(queries)))
+        if is_query(queries):
+            return measure_indicators(self._scan, self.root, [queries])[0]
+        return WorkloadIndicators(measure_indicators(self._scan, self.root, list(queries)))
 
-    def _target(self) -> maintenance.Target:
-        """Return what maintenance works on: the dataset as the session reads it at this moment."""
-        scan = pinned(self._spark, self._scan)
-        return maintenance.Target(self._spark, scan, Relation.of(json.loads(scan.describe())), self.root, self._store())
+    def _target(self) -> Target:
+        """Return what index jobs work on: the dataset as the session reads it at this moment."""
+        return Target(SparkSource(self._scan), self.root, self._store())
 
     def _store(self) -> MetadataStore:
         """Give the store that the session's settings choose at this moment."""
@@ -203,19 +204,3 @@ class Dataset:
 
     def __repr__(self) -> str:
         return f"Dataset({self.root!r}, format={self._relation.format!r})"
-
-
-def _file_scan(df: DataFrame) -> Any:
-    """Find the file scan that a DataFrame is."""
-    jvm: Any = df.sparkSession._jvm
-    try:
-        return jvm.org.apache.spark.sql.skipstone.Bridge.scan(df._jdf)
-    except Exception as error:
-        raise DatasetError(_first_line(error)) from error
-
-
-def _first_line(error: BaseException) -> str:
-    """Give the first line of an error's text; for an error of Java's, of the Java exception's text."""
-    java: Any = getattr(error, "java_exception", None)
-    text = str(error) if java is None else str(java.getMessage() or java.toString())
-    return (text.strip().splitlines() or [type(error).__name__])[0]

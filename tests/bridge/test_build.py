@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from skipstone.engines.spark.planning.bridge import build
+from skipstone.engines.spark.bridge import build
 from skipstone.errors import BridgeBuildError
 
 

@@ -34,8 +34,8 @@ from skipstone import (
     ValueListIndex,
     skipping_stats,
 )
+from skipstone.engines.spark import collecting
 from skipstone.engines.spark.evaluation import SparkPartEvaluator
-from skipstone.engines.spark.planning import job
 from skipstone.expressions.tree import Call, Column, EqualTo, Literal
 
 OBJECTS, ROWS = 8, 500
@@ -143,7 +143,7 @@ def checked(spark: SparkSession, folder: Path) -> dict[str, object]:
 
     paths, evaluated = Counter(), Counter()
     for name in ("collect_with_arrow", "collect_with_aggregates", "collect_from_footers"):
-        _count(job, name, paths)
+        _count(collecting, name, paths)
     _count(SparkPartEvaluator, "__call__", evaluated)
     every = [BloomFilterIndex("id"), ValueListIndex("name"), HybridIndex("id"), GapListIndex("price")]
     every += [

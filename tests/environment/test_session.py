@@ -7,6 +7,7 @@ from contextlib import nullcontext, suppress
 import pytest
 
 from skipstone import Dataset, MinMaxIndex, SkipstoneError, ValueListIndex
+from skipstone.engines.spark.source import SparkSource
 from tests.environment.steps import LINE_LENGTH, ZONE, hadoop, same_steps
 from tests.environment.ways import WAYS, again, as_listed_rdd, as_rdd, cached, planned
 from tests.soundness.attack import age, same_rows, text
@@ -60,16 +61,14 @@ def test_refreshed_after_the_zone_changed(spark, moments, tmp_path, later, anew)
 
 
 def test_the_zone_changes_and_changes_back_while_a_job_runs(spark, moments, monkeypatch):
-    from skipstone.engines.spark.planning import job
-
-    real = job.list_objects
+    real = SparkSource.list_objects
 
     def listed(*args, **kwargs):
         spark.conf.set(ZONE, "America/Los_Angeles")
         return real(*args, **kwargs)
 
     with conf(spark, UTC):
-        monkeypatch.setattr(job, "list_objects", listed)
+        monkeypatch.setattr(SparkSource, "list_objects", listed)
         with suppress(SkipstoneError):  # a refusal is as good
             index(moments())
         monkeypatch.undo()

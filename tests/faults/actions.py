@@ -10,7 +10,7 @@ import pyarrow.compute  # noqa: F401
 import pyspark.sql.types  # noqa: F401
 
 from tests.faults.injectors import die_at
-from tests.faults.lake import Lake, make_indexed, without_spark, write_object
+from tests.faults.lake import Lake, make_indexed, write_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +56,6 @@ def make_scene(name: str, folder: Path) -> Lake:
 def act_and_die(step: int, name: str, folder: Path) -> None:
     """Do it in this process, which is killed at a step of it."""
     action, _, max_parts = SCENES[name]
-    without_spark()
     lake = Lake(folder, objects=0, max_parts=max_parts)
     die_at(step, lake.metadata)
     action(lake)

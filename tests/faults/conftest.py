@@ -7,7 +7,6 @@ import os
 import pytest
 
 from skipstone.stores.parquet.manifest_folder import ABSENCES
-from tests.faults.lake import INSTEAD_OF_SPARK
 from tests.faults.tally import Tally
 
 
@@ -27,8 +26,6 @@ def long(request):
 @pytest.fixture
 def lakes(monkeypatch, tmp_path):
     """A folder for lakes that are indexed without Spark, and without waiting for the disk."""
-    for (module, name), stand_in in INSTEAD_OF_SPARK.items():
-        monkeypatch.setattr(module, name, stand_in)
     monkeypatch.setattr(os, "fsync", lambda _: None)
     yield tmp_path
     for folder in tmp_path.iterdir():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from skipstone.errors import IndexExistsError, IndexNotFoundError, SkipstoneError
 from skipstone.indexing.failures import ReadFailedError
 from skipstone.testing.truth import evaluate
-from tests.faults.lake import INDEXES, QUERIES, Lake, listing, read_rows, without_spark, write_object
+from tests.faults.lake import INDEXES, QUERIES, Lake, listing, read_rows, write_object
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,6 @@ _NUMBERS = 12
 
 def write_for_a_while(folder: Path, number: int, seconds: float, said: Any) -> None:
     """Change objects and refresh, again and again; now and then drop everything and make it anew."""
-    without_spark()
     chosen = random.Random(number)
     lake = Lake(folder, objects=0, max_parts=4)
     done = {"changes": 0, "commits": 0, "refused": 0}
@@ -60,7 +59,6 @@ def _change(lake: Lake, chosen: random.Random) -> None:
 
 def read_for_a_while(folder: Path, number: int, seconds: float, said: Any) -> None:
     """Plan queries, and look into every object that was skipped."""
-    without_spark()
     chosen = random.Random(1000 + number)
     lake = Lake(folder, objects=0, max_parts=4)
     done = {"queries": 0, "wrong": 0, "failed": 0, "skipped": 0, "checked": 0}

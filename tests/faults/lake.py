@@ -1,15 +1,14 @@
 """A small dataset on a local disk that is indexed, refreshed and queried by Skipstone's own code, without Spark.
 
-Real are the data files, the indexes, the listing before and after an index job, maintenance (create, refresh, drop),
+Real are the data files, the indexes, the listing before and after an index job, create, refresh, repair and drop,
 the planner and the store.  Stands in for Spark: pyarrow reads the rows, and a listing is held against the metadata as
 the bridge does it (path, length and time, else the object is read).  So thousands of faults fit into a minute.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -19,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from skipstone import MinMaxIndex, ValueListIndex, maintenance
+from skipstone import MinMaxIndex, ValueListIndex
+from skipstone.engines.spark.columns import bind_indexes
 from skipstone.engines.spark.functions import FunctionIdentities
-from skipstone.engines.spark.planning import job
 from skipstone.errors import IndexNotFoundError
 from skipstone.expressions.tree import (
     And,
@@ -37,9 +36,13 @@ from skipstone.expressions.tree import (
     Or,
 )
 from skipstone.indexing.collect import CollectPlan, IndexPlan
+from skipstone.indexing.create import create_indexes
+from skipstone.indexing.drop import drop_indexes
 from skipstone.indexing.failures import ReadFailedError
 from skipstone.indexing.objects import DataObject
+from skipstone.indexing.refresh import refresh
 from skipstone.indexing.relation import Relation
+from skipstone.indexing.target import Target
 from skipstone.querying.plan import plan_scan
 from skipstone.reporting.describe import describe_rows
 from skipstone.stores.parquet.filesystem import LocalFileSystem
@@ -49,10 +52,11 @@ from skipstone.testing.truth import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
-    from skipstone.engines.spark.columns import BoundIndex
+    from skipstone.indexing.report import IndexingReport
+    from skipstone.indexing.source import BoundIndex
     from skipstone.querying.plan import Plan
-    from skipstone.reporting.indexing import IndexingReport
     from skipstone.stores.metadata_store import MetadataStore
     from skipstone.stores.parquet.filesystem import FileSystem
 
@@ -94,60 +98,70 @@ class Answers:
     said: list[str] = field(default_factory=list)
 
 
-class Scan:
-    """A plain scan of a folder of Parquet files, described as the bridge describes it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def describe(self) -> str:
-        fields = [
-            {"name": f.name, "type": {"int64": "long"}.get(str(f.type), str(f.type)), "nullable": True, "metadata": {}}
-            for f in SCHEMA
-        ]
-        described = {
-            "roots": [f"file:{self.folder}"],
-            "format": "parquet",
-            "options": {},
-            "conf": {"caseSensitive": "false"},
-            "schema_digest": "",
-            "data_schema": {"type": "struct", "fields": fields},
-            "partition_schema": {"type": "struct", "fields": []},
-        }
-        return json.dumps(described)
+def described(folder: Path) -> dict[str, Any]:
+    """Describe a plain scan of a folder of Parquet files, as the bridge does."""
+    fields = [
+        {"name": f.name, "type": {"int64": "long"}.get(str(f.type), str(f.type)), "nullable": True, "metadata": {}}
+        for f in SCHEMA
+    ]
+    return {
+        "roots": [f"file:{folder}"],
+        "format": "parquet",
+        "options": {},
+        "conf": {"caseSensitive": "false"},
+        "schema_digest": "",
+        "data_schema": {"type": "struct", "fields": fields},
+        "partition_schema": {"type": "struct", "fields": []},
+    }
 
 
 class Source:
-    """Lists a scan's objects; what the index job has in place of Spark's listing."""
+    """The objects of a folder without Spark: what index jobs read in these tests."""
 
-    def __init__(self, spark: None, scan: Scan) -> None:
-        self.spark, self._scan = spark, scan
-        self.described = json.loads(scan.describe())
+    preparation: Any = None
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.relation = Relation.of(described(folder))
+
+    def relation_now(self) -> Relation:
+        return self.relation
+
+    def refuse_visible_folder(self, folder: str | None) -> None:
+        """Nothing but Parquet files is listed."""
 
     def refuse_unsteady_rows(self) -> None:
         """Every row is read."""
 
+    def bind(self, indexes: Iterable[Any]) -> list[BoundIndex]:
+        return bind_indexes(described(self.folder), indexes)
+
     def list_objects(self, paths: Iterable[str] | None = None) -> list[DataObject]:
-        found = [DataObject(path, *state) for path, state in listing(self._scan.folder).items()]
+        found = [DataObject(path, *state) for path, state in listing(self.folder).items()]
         return [o for o in found if paths is None or o.path in set(paths)]
 
+    def functions(self, bound: BoundIndex, when: str) -> dict[str, str]:
+        return {}
 
-def collect(source: Source, objects: Sequence[DataObject], bound: Sequence[BoundIndex]) -> pa.Table:
-    """Collect metadata with the indexes' own code, rows read by pyarrow."""
-    columns = [tuple(SCHEMA.get_field_index(name) for name in b.index.columns) for b in bound]
-    plans = [
-        IndexPlan(b.index, places, b.index.metadata_type.fields(tuple(SCHEMA.types[i] for i in places)))
-        for b, places in zip(bound, columns, strict=True)
-    ]
-    finished = CollectPlan(tuple(plans), tuple(SCHEMA.types), 1 << 62).finished_objects()
-    for number, data_object in enumerate(objects):
-        rows = read_rows(data_object.path)
-        stored = []
-        for plan in plans:
-            batch = rows.select([SCHEMA.names[i] for i in plan.inputs])
-            stored.append(plan.index.collect_metadata(batch).finish(data_object))
-        finished.add(number, rows.num_rows, stored)
-    return finished.take_table()
+    def progress(self, title: str, *, wanted: bool | None) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def collect(self, objects: Sequence[DataObject], bound: Sequence[BoundIndex]) -> pa.Table:
+        """Collect metadata with the indexes' own code, rows read by pyarrow."""
+        columns = [tuple(SCHEMA.get_field_index(name) for name in b.index.columns) for b in bound]
+        plans = [
+            IndexPlan(b.index, places, b.index.metadata_type.fields(tuple(SCHEMA.types[i] for i in places)))
+            for b, places in zip(bound, columns, strict=True)
+        ]
+        finished = CollectPlan(tuple(plans), tuple(SCHEMA.types), 1 << 62).finished_objects()
+        for number, data_object in enumerate(objects):
+            rows = read_rows(data_object.path)
+            stored = []
+            for plan in plans:
+                batch = rows.select([SCHEMA.names[i] for i in plan.inputs])
+                stored.append(plan.index.collect_metadata(batch).finish(data_object))
+            finished.add(number, rows.num_rows, stored)
+        return finished.take_table()
 
 
 def read_rows(path: str) -> pa.RecordBatch:
@@ -170,20 +184,6 @@ def _rows_as_they_are(path: str) -> list[dict[str, Any]]:
 def _read_once(path: str, *_: int) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = read_rows(path).to_pylist()
     return rows
-
-
-INSTEAD_OF_SPARK: Mapping[tuple[Any, str], Any] = {
-    (job, "ObjectSource"): Source,
-    (job, "collect"): collect,
-    (maintenance, "recorded_functions"): lambda *_: {},
-}
-"""What is put where Spark would be asked: by module and name."""
-
-
-def without_spark() -> None:
-    """Let this process, which tests nothing else, index without Spark."""
-    for (module, name), stand_in in INSTEAD_OF_SPARK.items():
-        setattr(module, name, stand_in)
 
 
 def listing(folder: Path) -> dict[str, State]:
@@ -260,18 +260,17 @@ class Lake:
         return Lake(self.folder, objects=0, max_parts=self._max_parts)
 
     @property
-    def target(self) -> maintenance.Target:
-        scan = Scan(self.folder)
-        return maintenance.Target(None, scan, Relation.of(json.loads(scan.describe())), self.root, self.store)
+    def target(self) -> Target:
+        return Target(Source(self.folder), self.root, self.store)
 
     def create(self, *indexes: Any) -> IndexingReport:
-        return maintenance.create_indexes(self.target, indexes or INDEXES)
+        return create_indexes(self.target, indexes or INDEXES)
 
     def refresh(self) -> IndexingReport:
-        return maintenance.refresh(self.target)
+        return refresh(self.target)
 
     def drop(self, *names: str) -> None:
-        maintenance.drop_indexes(self.target, names)
+        drop_indexes(self.target, names)
 
     def describe(self) -> list[tuple[Any, ...]]:
         return describe_rows(self.target)

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from skipstone.errors import MetadataStoreError
-from tests.faults.lake import FEW_QUERIES, Lake, without_spark, write_object
+from tests.faults.lake import FEW_QUERIES, Lake, write_object
 
 PAGE = 4096
 
@@ -21,7 +21,6 @@ def main(folder: Path, what: str) -> None:
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(disk)], check=False)
     if mounted.returncode:
         sys.exit(77)
-    without_spark()
     os.fsync = lambda _: None
     lake = Lake(folder / "lake")
     if what == "metadata":

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from skipstone.engines.spark.planning import job
+from skipstone.indexing import job
 from tests.faults import lake as lake_module
 from tests.faults.lake import Lake, make_indexed, write_object
 

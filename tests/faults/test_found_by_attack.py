@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from skipstone import MinMaxIndex, ValueListIndex, indexes, maintenance, registry
+from skipstone import MinMaxIndex, ValueListIndex, indexes, registry
 from skipstone.engines.spark.planning import SparkPlanner
 from skipstone.errors import CommitConflictError, KeyUnavailableError, MetadataCorruptError, MetadataStoreError
+from skipstone.indexing import repair
 from skipstone.indexing.records import ColumnRecord
 from skipstone.indexing.relation import Relation, profile_difference
 from skipstone.stores.cache import ByteCache
@@ -28,9 +29,10 @@ from skipstone.stores.elasticsearch.part import SearchPart
 from skipstone.stores.elasticsearch.part_writer import NewPart, _stream
 from skipstone.stores.manifest import Manifest, PartRecord
 from skipstone.stores.metadata_store import IndexRecord, ReadProfile
+from skipstone.stores.parquet import writer
 from skipstone.stores.parquet.encryption import Keys
-from skipstone.stores.parquet.store import ParquetStore, writer
-from tests.faults.lake import INSTEAD_OF_SPARK, Lake, write_object
+from skipstone.stores.parquet.store import ParquetStore
+from tests.faults.lake import Lake, write_object
 
 SECRET = "hunter2-T0p-S3cret"
 
@@ -49,9 +51,7 @@ class AnyName:
 
 
 @pytest.fixture
-def lakes(monkeypatch, tmp_path):
-    for (module, name), stand_in in INSTEAD_OF_SPARK.items():
-        monkeypatch.setattr(module, name, stand_in)
+def lakes(tmp_path):
     for index_type in indexes.BUILT_IN:
         registry.register_index(index_type)
     return tmp_path
@@ -136,18 +136,18 @@ def test_making_damaged_metadata_anew_does_not_undo_what_others_did_meanwhile(la
     lake.create(MinMaxIndex("id"))
     part = next((lake.metadata / "_parts").iterdir())
     data = bytearray(part.read_bytes())
-    data[4:40] = bytes(36)  # in the column of paths, which only maintenance reads
+    data[4:40] = bytes(36)  # in the column of paths, which only index jobs read
     part.write_bytes(bytes(data))
     one, other = lake.reopened(), lake.reopened()
-    real = maintenance.index_objects
+    real = repair.index_objects
 
     def while_another_creates(*arguments):
-        monkeypatch.setattr(maintenance, "index_objects", real)
+        monkeypatch.setattr(repair, "index_objects", real)
         found = real(*arguments)
         other.create(ValueListIndex("name"))
         return found
 
-    monkeypatch.setattr(maintenance, "index_objects", while_another_creates)
+    monkeypatch.setattr(repair, "index_objects", while_another_creates)
     with pytest.raises(CommitConflictError, match="try again"):
         one.refresh()
     one.refresh()
@@ -244,8 +244,6 @@ def test_objects_that_cannot_be_read_leave_no_file_behind(tmp_path, monkeypatch)
 
 
 def test_a_commit_that_was_overtaken_by_a_drop_is_a_conflict(monkeypatch, tmp_path):
-    for (module, name), stand_in in INSTEAD_OF_SPARK.items():
-        monkeypatch.setattr(module, name, stand_in)
     for index_type in indexes.BUILT_IN:
         registry.register_index(index_type)
     lake = Lake(tmp_path / "lake")

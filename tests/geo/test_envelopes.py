@@ -9,7 +9,7 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skipstone.engines.spark.functions.geo import envelopes
+from skipstone.functions.geo import envelopes
 from skipstone.functions.geo.envelopes import GeometryError, coordinates_of, read_envelopes
 
 SHAPES = [

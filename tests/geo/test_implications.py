@@ -9,10 +9,10 @@ import shapely
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from skipstone.engines.spark.functions.geo import functions
 from skipstone.engines.spark.register_geo import _evaluated
 from skipstone.expressions import tree
 from skipstone.expressions.tree import Call, Cast, Column, EqualTo, LessThan, LessThanOrEqual, Literal, Not
+from skipstone.functions.geo import functions
 from skipstone.functions.geo.implications import (
     SEDONA_CLASSES,
     SEDONA_TYPE,

@@ -24,10 +24,10 @@ from skipstone.errors import SettingError, UnsupportedTypeError
 from skipstone.expressions import tree
 from skipstone.expressions.tree import And, Column, In, IsNotNull, IsNull, Like, Literal, Not, NotIn, Or, StartsWith
 from skipstone.indexes import prefix, suffix
+from skipstone.indexes.gap_list import gaps as _gaps
+from skipstone.indexes.gap_list import index as gap_list
 from skipstone.indexes.gap_list.gaps import Intervals, ordered_form
 from skipstone.indexes.gap_list.index import GapListIndex, GapListMetadata
-from skipstone.indexes.gap_list.index import gaps as _gaps
-from skipstone.indexes.gap_list.index import index as gap_list
 from skipstone.indexes.minmax import MinMaxIndex
 from skipstone.indexing.objects import DataObject
 from skipstone.stores.parquet.part_writer import PartWriter

@@ -13,15 +13,15 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skipstone.engines.spark.functions.geo import shapes
 from skipstone.errors import SettingError, UnsupportedTypeError
 from skipstone.expressions import tree
 from skipstone.expressions.tree import And, Call, Column, In, IsNaN, IsNotNull, IsNull, Literal, Not, Or
+from skipstone.functions.geo import shapes
 from skipstone.functions.geo.shapes import MEETS, Shape
+from skipstone.indexes.geo_box import boxes as _boxes
+from skipstone.indexes.geo_box import regions as _regions
 from skipstone.indexes.geo_box.boxes import best_boxes, coarser
 from skipstone.indexes.geo_box.index import GeoBoxIndex
-from skipstone.indexes.geo_box.index import boxes as _boxes
-from skipstone.indexes.geo_box.index import regions as _regions
 from skipstone.indexes.minmax import MinMaxIndex
 from skipstone.indexing.objects import DataObject
 from skipstone.querying.generate_clause import generate_clause

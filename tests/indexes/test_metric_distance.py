@@ -13,17 +13,18 @@ import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from skipstone import distances
+from skipstone.engines.spark import register_distances
 from skipstone.errors import SettingError, UnsupportedTypeError
 from skipstone.expressions import tree
 from skipstone.expressions.tree import And, Call, Column, In, Literal, Not
+from skipstone.functions.distances import edits as _edits
+from skipstone.functions.distances import metrics as _metrics
+from skipstone.functions.distances import vectorised
+from skipstone.functions.distances.metrics import FUNCTIONS_VERSION, METRICS, Tolerance
+from skipstone.indexes.metric_distance import balls as _balls
+from skipstone.indexes.metric_distance import index as metric_distance
+from skipstone.indexes.metric_distance import own_metrics as _own_metrics
 from skipstone.indexes.metric_distance.index import MetricDistanceIndex
-from skipstone.indexes.metric_distance.index import balls as _balls
-from skipstone.indexes.metric_distance.index import edits as _edits
-from skipstone.indexes.metric_distance.index import index as metric_distance
-from skipstone.indexes.metric_distance.index import metrics as _metrics
-from skipstone.indexes.metric_distance.index import own_metrics as _own_metrics
-from skipstone.indexes.metric_distance.metrics import FUNCTIONS_VERSION, METRICS, Tolerance
 from skipstone.indexing.objects import DataObject
 from skipstone.testing import InMemoryMetadata, assert_monotone, assert_represents, collect, kept_objects
 
@@ -90,7 +91,7 @@ def l2_of_floats(one, other, _):
 
 
 FUNCTIONS = {
-    **{function.__name__: row_function(function) for function in distances.FUNCTIONS},
+    **{function.__name__: row_function(function) for function in vectorised.FUNCTIONS},
     "levenshtein": plain_levenshtein,
     "staticinvoke": l2_of_floats,
 }
@@ -611,8 +612,8 @@ def test_decimals_become_the_nearest_double():
 
 def test_rows_one_by_one_give_the_same():
     """The way of Spark 4.0, which has no functions on Arrow arrays."""
-    for function in distances.FUNCTIONS:
-        single = distances._by_rows(function)
+    for function in vectorised.FUNCTIONS:
+        single = register_distances._by_rows(function)
         for value in POINTS:
             for other in ([0.0, 0.0], [1, 2], [Decimal("1.5"), Decimal("2.5")], None, []):
                 expected = None if value is None or other is None else by_function(function, tuple(value), tuple(other))

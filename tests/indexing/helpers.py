@@ -5,34 +5,38 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from skipstone.engines.spark.columns import resolve_indexes
-from skipstone.engines.spark.job import field_column, index_objects
-from skipstone.engines.spark.source import ObjectSource
+from skipstone.engines.spark.client import Client, Scan
+from skipstone.engines.spark.source import SparkSource
+from skipstone.indexing.job import index_objects
+from skipstone.indexing.records import field_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-    from skipstone.engines.spark.columns import BoundIndex
-    from skipstone.engines.spark.job import Outcome
     from skipstone.indexing.index import Index
+    from skipstone.indexing.source import BoundIndex, Outcome
 
 
-def scan_of(df: DataFrame) -> Any:
-    return df.sparkSession._jvm.org.apache.spark.sql.skipstone.Bridge.scan(df._jdf)
+def scan_of(df: DataFrame) -> Scan:
+    return Client(df.sparkSession).scan(df)
 
 
-def bind(df: DataFrame, *indexes: Index) -> tuple[BoundIndex, ...]:
-    return resolve_indexes(df.sparkSession, scan_of(df), indexes)
+def source_of(df: DataFrame) -> SparkSource:
+    return SparkSource(scan_of(df))
+
+
+def bind(df: DataFrame, *indexes: Index) -> list[BoundIndex]:
+    return source_of(df).bind(indexes)
 
 
 def run(df: DataFrame, *indexes: Index) -> tuple[Outcome, dict[str, dict[str, Any]]]:
     """Index a DataFrame's files; give the outcome, and by file name what each index (by name) stored."""
-    scan = scan_of(df)
-    bound = resolve_indexes(df.sparkSession, scan, indexes)
-    outcome = index_objects(df.sparkSession, scan, bound)
+    source = source_of(df)
+    bound = source.bind(indexes)
+    outcome = index_objects(source, bound)
     return outcome, by_file(outcome, bound)
 
 
@@ -44,8 +48,8 @@ def by_file(outcome: Outcome, bound: Sequence[BoundIndex]) -> dict[str, dict[str
     return found
 
 
-def source_and_objects(spark: SparkSession, df: DataFrame) -> tuple[ObjectSource, list[Any]]:
-    source = ObjectSource(spark, scan_of(df))
+def source_and_objects(df: DataFrame) -> tuple[SparkSource, list[Any]]:
+    source = source_of(df)
     return source, source.list_objects()
 
 

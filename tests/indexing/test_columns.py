@@ -7,7 +7,7 @@ import json
 import pytest
 from pyspark.sql.types import StructType
 
-from skipstone.engines.spark.columns import resolve_indexes
+from skipstone.engines.spark.columns import bind_indexes
 from skipstone.errors import ColumnNotFoundError, IndexExistsError, IndexingError, UnsupportedTypeError
 from skipstone.indexes.minmax import MinMaxIndex
 from skipstone.indexes.value_list import ValueListIndex
@@ -19,7 +19,7 @@ class Described:
     """A scan that only describes itself."""
 
     def __init__(self, data, partition="", *, fmt="parquet", case_sensitive=False, **options):
-        self._described = {
+        self.described = {
             "data_schema": StructType.fromDDL(data).json() if isinstance(data, str) else json.dumps(data),
             "partition_schema": StructType.fromDDL(partition).json(),
             "conf": {"caseSensitive": str(case_sensitive).lower()},
@@ -27,14 +27,11 @@ class Described:
             "options": options,
         }
 
-    def describe(self):
-        return json.dumps(self._described)
-
 
 def resolved(scan, *indexes):
     return [
         (b.index.name, *((c.name, c.type, c.partition) for c in b.columns))
-        for b in resolve_indexes(None, scan, indexes)
+        for b in bind_indexes(scan.described, indexes)
     ]
 
 

@@ -11,15 +11,15 @@ import time
 import pytest
 
 from skipstone.engines.spark.arrow_job import collect_with_arrow
-from skipstone.engines.spark.job import index_objects, list_objects
-from skipstone.engines.spark.planning import job
+from skipstone.engines.spark.source import SparkSource
 from skipstone.errors import IndexingError
 from skipstone.indexes.bloom_filter import BloomFilterIndex
 from skipstone.indexes.hybrid import HybridIndex
 from skipstone.indexes.minmax import MinMaxIndex
 from skipstone.indexes.value_list import ValueListIndex
-from skipstone.stores import metadata_store
-from tests.indexing.helpers import bind, by_file, rows_of, run, scan_of, source_and_objects
+from skipstone.indexing.job import index_objects
+from skipstone.indexing.records import field_column
+from tests.indexing.helpers import bind, by_file, rows_of, run, source_and_objects, source_of
 from tests.indexing.plugins import LongestIndex, RaisingIndex, TouchingIndex
 from tests.support import conf, write_objects
 
@@ -79,10 +79,10 @@ def test_parts_of_an_object_merge_to_the_same_as_the_whole(spark, tmp_path):
         HybridIndex("f", threshold=1_000),
         LongestIndex("t"),
     )
-    source, objects = source_and_objects(spark, df)
+    source, objects = source_and_objects(df)
     whole = collect_with_arrow(source, objects, bound)
     with conf(spark, SMALL_SPLITS):
-        source, objects = source_and_objects(spark, df)
+        source, objects = source_and_objects(df)
         frame, whole_up_to = source.read(objects)
         assert sum(o.length > whole_up_to for o in objects) == 2
         assert frame.rdd.getNumPartitions() > 3
@@ -136,14 +136,14 @@ def test_odd_paths(spark, tmp_path):
         (folder / name).mkdir(parents=True)
         (folder / name / "f #1.csv").write_text("1\n")
     df = spark.read.schema("n INT").csv(str(folder))
-    scan = scan_of(df)
+    source = source_of(df)
     bound = bind(df, MinMaxIndex("n"), ValueListIndex("k"), LongestIndex("k"))
-    outcome = index_objects(spark, scan, bound)
+    outcome = index_objects(source, bound)
     assert outcome.table.num_rows == 3
-    column = job.field_column(bound[1].id, "values")
+    column = field_column(bound[1].id, "values")
     assert sorted(v for values in outcome.table.column(column).to_pylist() for v in values) == ["x/y", "ä +1"]
-    wanted = [o for o in list_objects(spark, scan) if "ä" in o.path]
-    assert index_objects(spark, scan, bound, wanted).table.column("path").to_pylist() == [wanted[0].path]
+    wanted = [o for o in source.list_objects() if "ä" in o.path]
+    assert index_objects(source, bound, wanted).table.column("path").to_pylist() == [wanted[0].path]
 
 
 def test_the_table_is_what_the_store_wants(spark, tmp_path):
@@ -151,15 +151,14 @@ def test_the_table_is_what_the_store_wants(spark, tmp_path):
     age(tmp_path)
     df = spark.read.parquet(str(tmp_path / "d"))
     bound = bind(df, MinMaxIndex("id"))
-    scan = scan_of(df)
-    outcome = index_objects(spark, scan, bound)
-    (data_object,) = list_objects(spark, scan)
+    source = source_of(df)
+    outcome = index_objects(source, bound)
+    (data_object,) = source.list_objects()
     (row,) = outcome.table.to_pylist()
     assert row["digest"] == data_object.digest
     assert (row["path"], row["length"], row["modified"]) == (data_object.path, data_object.length, data_object.modified)
     assert row["trusted"] is True
-    assert row[metadata_store.field_column(bound[0].id, "upper")] == 4
-    assert job.field_column("id", "f") == metadata_store.field_column("id", "f")
+    assert row[field_column(bound[0].id, "upper")] == 4
     assert outcome.fields == {bound[0].id: {"lower": "int64", "upper": "int64", "null_count": "int64"}}
 
 
@@ -178,13 +177,13 @@ def test_an_object_that_vanishes_meanwhile_is_left_out(spark, tmp_path, monkeypa
         (tmp_path / f"{number}.txt").write_text("row\n")
     age(tmp_path)
     df = spark.read.text(str(tmp_path))
-    collect = job.collect
+    collect = SparkSource.collect
 
     def late(source, objects, bound):
         (tmp_path / "1.txt").unlink(missing_ok=True)
         return collect(source, objects, bound)
 
-    monkeypatch.setattr(job, "collect", late)
+    monkeypatch.setattr(SparkSource, "collect", late)
     outcome, found = run(df, LongestIndex("value"))
     assert set(found) == {"0.txt", "2.txt"}
     assert (outcome.listed, outcome.left_out) == (3, 1)
@@ -235,13 +234,13 @@ def test_just_written_objects_are_waited_for_and_those_from_the_future_not_trust
 def test_only_wanted_objects_are_indexed(spark, tmp_path):
     spark.range(0, 30, 1, 3).write.parquet(str(tmp_path / "d"))
     df = spark.read.parquet(str(tmp_path / "d"))
-    scan = scan_of(df)
+    source = source_of(df)
     bound = bind(df, MinMaxIndex("id"))
-    wanted = list_objects(spark, scan)[1:2]
-    outcome = index_objects(spark, scan, bound, wanted)
+    wanted = source.list_objects()[1:2]
+    outcome = index_objects(source, bound, wanted)
     assert outcome.table.column("path").to_pylist() == [wanted[0].path]
     assert (outcome.listed, outcome.left_out) == (1, 0)
-    assert index_objects(spark, scan, bound, []).table.num_rows == 0
+    assert index_objects(source, bound, []).table.num_rows == 0
 
 
 def test_many_wanted_objects_are_listed_by_their_folders(spark, tmp_path, monkeypatch):
@@ -249,10 +248,10 @@ def test_many_wanted_objects_are_listed_by_their_folders(spark, tmp_path, monkey
     for number in range(5):
         (tmp_path / f"{number}.txt").write_text("row\n")
     df = spark.read.text(str(tmp_path))
-    scan = scan_of(df)
+    source = source_of(df)
     bound = bind(df, LongestIndex("value"))
-    wanted = list_objects(spark, scan)[:4]
-    outcome = index_objects(spark, scan, bound, wanted)
+    wanted = source.list_objects()[:4]
+    outcome = index_objects(source, bound, wanted)
     assert sorted(outcome.table.column("path").to_pylist()) == sorted(o.path for o in wanted)
     assert by_file(outcome, bound)
 

@@ -17,11 +17,10 @@ from skipstone.engines.spark.aggregates import aggregates_of, collect_with_aggre
 from skipstone.engines.spark.arrow_job import collect_with_arrow
 from skipstone.engines.spark.footer_values import column_bounds
 from skipstone.engines.spark.footers import collect_from_footers, footer_roles
-from skipstone.engines.spark.preparation import Preparation
 from skipstone.indexes.feature.index import FeatureIndex
 from skipstone.indexes.minmax import MinMaxIndex
 from skipstone.indexes.value_list import ValueListIndex
-from tests.indexing.helpers import bind, rows_of, scan_of, source_and_objects
+from tests.indexing.helpers import bind, rows_of, source_and_objects
 from tests.support import conf
 
 TYPES = {
@@ -86,7 +85,7 @@ def test_footers_and_aggregates_equal_arrow(spark, tmp_path, data):
     objects = data.draw(st.lists(rows(columns), min_size=1, max_size=3))
     df = written(spark, tmp_path / "d", columns, objects)
     bound = bind(df, *map(MinMaxIndex, columns))
-    source, listed = source_and_objects(spark, df)
+    source, listed = source_and_objects(df)
     by_arrow = rows_of(collect_with_arrow(source, listed, bound))
     assert rows_of(collect_with_aggregates(source, listed, bound, aggregates_of(bound))) == by_arrow
     by_footers = rows_of(collect_from_footers(source, listed, bound))
@@ -101,7 +100,7 @@ def test_aggregates_equal_arrow_where_footers_prove_nothing(spark, tmp_path, dat
     objects = data.draw(st.lists(rows(columns), min_size=1, max_size=3))
     df = written(spark, tmp_path / "d", columns, objects)
     bound = bind(df, *map(MinMaxIndex, columns))
-    source, listed = source_and_objects(spark, df)
+    source, listed = source_and_objects(df)
     by_arrow = rows_of(collect_with_arrow(source, listed, bound))
     assert rows_of(collect_with_aggregates(source, listed, bound, aggregates_of(bound))) == by_arrow
     assert all(footer_roles(b) is None for b in bound)
@@ -111,7 +110,7 @@ def test_aggregates_equal_arrow_where_footers_prove_nothing(spark, tmp_path, dat
 def footers_serve(spark, df, *columns):
     """Say how many objects' footers suffice, after checking them against what reading gives."""
     bound = bind(df, *map(MinMaxIndex, columns))
-    source, listed = source_and_objects(spark, df)
+    source, listed = source_and_objects(df)
     found = collect_from_footers(source, listed, bound)
     if found is None:
         return None
@@ -248,11 +247,11 @@ def test_a_silent_job_reads_as_any_other(spark, tmp_path, most):
     }
     with conf(spark, settings_):
         df = spark.read.schema("i int, t timestamp, s string").csv(str(folder))
-        source, listed = source_and_objects(spark, df)
+        source, listed = source_and_objects(df)
 
         def collected(key):
             kinds = [MinMaxIndex("t", key=key), ValueListIndex("s", key=key), FeatureIndex({"f": feature}, key=key)]
-            prepared = [index.prepare(Preparation(spark, scan_of(df))) for index in kinds]
+            prepared = [index.prepare(source.preparation) for index in kinds]
             return rows_of(collect_with_arrow(source, listed, bind(df, *prepared)))
 
         told, silent = collected(None), collected("k")

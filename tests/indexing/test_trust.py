@@ -3,8 +3,8 @@
 import pytest
 
 from skipstone import Dataset, MinMaxIndex
-from skipstone.engines.spark.job import _is_trusted
 from skipstone.errors import IndexingError
+from skipstone.indexing.job import _is_trusted
 from skipstone.indexing.objects import DataObject
 from tests.support import conf
 

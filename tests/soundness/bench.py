@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from skipstone import BloomFilterIndex, Dataset, HybridIndex, MinMaxIndex, ValueListIndex
-from skipstone.engines.spark.planning import arrow_job
+from skipstone.engines.spark import arrow_job
 from skipstone.indexing import collect
 from tests.soundness.attack import age
 from tests.soundness.campaign import SPARK_ERRORS, truths
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from skipstone.engines.spark.columns import BoundIndex
-    from skipstone.engines.spark.source import ObjectSource
+    from skipstone.engines.spark.source import SparkSource
     from skipstone.indexing.objects import DataObject
+    from skipstone.indexing.source import BoundIndex
     from skipstone.stores.metadata_store import MetadataStore
 
 NAN, INF = float("nan"), float("inf")
@@ -223,15 +223,14 @@ def indexes() -> list[Any]:
     return [make(name) for make in makers for name in _KINDS]
 
 
-def collect_here(source: ObjectSource, objects: Sequence[DataObject], bound: Sequence[BoundIndex]) -> pa.Table:
+def collect_here(source: SparkSource, objects: Sequence[DataObject], bound: Sequence[BoundIndex]) -> pa.Table:
     """Do what ``collect_with_arrow`` does without Spark's workers: three rows at a time, all objects in parts."""
     frame, _ = source.read(objects)
     selected, plan = arrow_job.plan_inputs(frame, bound, -1)
-    payload = pickle.dumps(plan)
     known = arrow_job.object_table(objects)
     batches = selected.toArrow().to_batches(max_chunksize=3)
-    parts = pa.Table.from_batches(list(collect.collect_parts(payload, known, batches))).sort_by("object")
-    merged = collect.merge_parts(payload, known, parts.to_batches())
+    parts = pa.Table.from_batches(list(collect.collect_parts(plan, known, batches, pickle.dumps))).sort_by("object")
+    merged = collect.merge_parts(plan, known, parts.to_batches(), pickle.loads)
     blocks = [data.as_py() for batch in merged for data in batch.column("data")]
     return arrow_job.with_rowless(arrow_job.read_blocks(blocks, [p.fields for p in plan.indexes]), plan, objects)
 

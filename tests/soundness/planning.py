@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from skipstone.engines.spark.planning import planning as engine
+from skipstone.engines.spark import planning as engine
 from skipstone.querying import plan as planner_module
 from skipstone.querying.clause import Clause
 

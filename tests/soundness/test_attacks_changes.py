@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from skipstone import BloomFilterIndex, Dataset, HybridIndex, MinMaxIndex, SkipstoneError, ValueListIndex
-from skipstone.engines.spark.planning import job
+from skipstone.engines.spark.source import SparkSource
 from tests.soundness.attack import age, parquet, rows_of, same_answers, same_rows, text
 from tests.soundness.campaign import SPARK_ERRORS
 from tests.support import conf
@@ -312,14 +312,14 @@ def test_overwriting_what_is_being_read_fails_as_it_does_without_skipping(spark,
 def test_object_rewritten_while_it_is_indexed(spark, tmp_path, monkeypatch):
     folder = tmp_path / "d"
     parquet(folder, {"a": [1]}, {"a": [2]})
-    collected = job.collect
+    collected = SparkSource.collect
 
     def meddled(source, objects, bound):
         found = collected(source, objects, bound)
         swap_in(folder, "object-000.parquet", {"a": [3]})
         return found
 
-    monkeypatch.setattr(job, "collect", meddled)
+    monkeypatch.setattr(SparkSource, "collect", meddled)
     report = index_all(spark.read.parquet(str(folder)), "a")
     monkeypatch.undo()
     assert report.left_out == 1

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pytest
 
 from skipstone import Dataset
-from skipstone.engines.spark.planning import job
+from skipstone.engines.spark import collecting
 from skipstone.expressions import rules, tree
 from skipstone.indexes import bloom_filter, hybrid, minmax, value_list
 from skipstone.indexing import collect, relation
@@ -536,7 +536,7 @@ def test_nothing_is_wrong_with_the_rules_as_they_are(bench, tmp_path, monkeypatc
     assert len(bench.cases) > 250
     assert bench.wrong_skip() is None
     assert bench.skipped() > 5 * len(bench.cases)
-    monkeypatch.setattr(job, "collect_with_arrow", collect_here)
+    monkeypatch.setattr(collecting, "collect_with_arrow", collect_here)
     assert bench.wrong_skip(bench.indexed_here(str(tmp_path))) is None
 
 
@@ -548,7 +548,7 @@ def test_broken_at_query_time(bench, monkeypatch, name):
 
 @pytest.mark.parametrize("name", AT_INDEX_TIME)
 def test_broken_at_index_time(bench, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(job, "collect_with_arrow", collect_here)
+    monkeypatch.setattr(collecting, "collect_with_arrow", collect_here)
     AT_INDEX_TIME[name](monkeypatch)
     assert bench.wrong_skip(bench.indexed_here(str(tmp_path))) is not None, f"{name}: nobody noticed"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from skipstone.stores.parts.parts import buckets
+from skipstone.stores.parts import buckets
 from tests.soundness.campaign import Campaign, Counts, Outcome
 from tests.soundness.datasets import RAW_RULES, Spec
 from tests.soundness.planning import INDEX_TYPES

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from skipstone.engines.spark.hadoop import HadoopFileSystem
+from skipstone.engines.spark.hadoop import HadoopFileSystem, file_system_for
 from skipstone.errors import CommitConflictError
 from skipstone.stores.metadata_store import Change
-from skipstone.stores.parquet.filesystem import file_system_for
 from skipstone.stores.parquet.store import ParquetStore
 from tests.storage.workers import rendezvous, session
 

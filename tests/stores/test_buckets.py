@@ -35,9 +35,9 @@ from skipstone.querying.lookup import FILTER, SET, Lookup, PartFilters
 from skipstone.stores.evaluation import DriverPartEvaluator
 from skipstone.stores.metadata_store import Change, ColumnRecord, IndexRecord, ReadProfile, field_column
 from skipstone.stores.parquet.store import ParquetStore
+from skipstone.stores.parts import buckets
 from skipstone.stores.parts.buckets import Buckets, choose_buckets, filters_of, joined, set_hashes, split
 from skipstone.stores.parts.part_footer import parse_footer
-from skipstone.stores.parts.parts import buckets
 from skipstone.testing import collect
 from skipstone.testing.store_model import added, rows_of
 from skipstone.toolkit.hashing import spark_hash
@@ -306,7 +306,7 @@ def test_a_clause_that_needs_all_of_a_field_beside_one_that_looks_it_up_gets_all
 def test_nonsense_about_buckets_is_damage(cut_always, tmp_path, monkeypatch, said):
     store = ParquetStore(location=f"file:{tmp_path}")
     snapshot = committed(store, [ValueListIndex("c")], objects_of(np.random.default_rng(1), 4, 40, 90))
-    from skipstone.stores.parquet.store import part_writer
+    from skipstone.stores.parquet import part_writer
 
     real = part_writer.json.dumps
 

@@ -20,7 +20,7 @@ from skipstone.stores.metadata_store import Change
 from skipstone.stores.packed import PACKED_COLUMNS, etag_hash, packed_objects
 from skipstone.stores.parquet.manifest_folder import Absences
 from skipstone.stores.parquet.store import ParquetStore
-from skipstone.stores.parts.parts import buckets
+from skipstone.stores.parts import buckets
 from skipstone.testing.store_model import (
     ROOT,
     HasRows,

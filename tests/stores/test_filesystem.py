@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from skipstone.engines.spark.hadoop import HadoopFileSystem
-from skipstone.stores.parquet.filesystem import LocalFileSystem, file_system_for, scheme_of
+from skipstone.engines.spark.hadoop import HadoopFileSystem, file_system_for
+from skipstone.stores.parquet.filesystem import LocalFileSystem, local_file_system, scheme_of
 from skipstone.stores.parquet.store import ParquetStore
 from skipstone.testing.store_model import HasValue, Model, StoredRangeIndex, assert_same, commit, record, rows_of
 
@@ -145,7 +145,7 @@ def test_the_disk_is_used_directly_and_the_rest_needs_a_session(spark, tmp_path)
     assert isinstance(file_system_for("hdfs://x/y", spark), HadoopFileSystem)
     assert HadoopFileSystem(spark).qualify(f"{tmp_path}/a b/") == f"file:{tmp_path}/a b"
     with pytest.raises(OSError, match="session"):
-        file_system_for("s3a://b/k")
+        local_file_system("s3a://b/k")
 
 
 def test_what_is_atomic_is_said(spark, tmp_path):

@@ -27,9 +27,10 @@ from skipstone.errors import (
 from skipstone.stores import drafts
 from skipstone.stores.manifest import Manifest
 from skipstone.stores.metadata_store import Change, ColumnRecord, IndexRecord, ReadProfile
+from skipstone.stores.parquet import cleaning
 from skipstone.stores.parquet.filesystem import LocalFileSystem
 from skipstone.stores.parquet.layout import dataset_folder
-from skipstone.stores.parquet.store import ParquetStore, cleaning
+from skipstone.stores.parquet.store import ParquetStore
 from skipstone.testing.store_model import (
     ROOT,
     HasTag,

@@ -11,7 +11,7 @@ from skipstone.engines.spark.evaluation import SparkPartEvaluator
 from skipstone.errors import MetadataStoreError
 from skipstone.querying.clause import AndClause, OrClause
 from skipstone.stores.parquet.store import ParquetStore
-from skipstone.stores.parts.parts import buckets
+from skipstone.stores.parts import buckets
 from skipstone.testing.store_model import (
     HasTag,
     HasValue,

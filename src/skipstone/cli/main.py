@@ -36,7 +36,7 @@ from skipstone.errors import DatasetError, IndexingError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from skipstone.maintenance import IndexingReport
+    from skipstone.indexing.report import IndexingReport
 
 __all__ = ["app", "main"]
 

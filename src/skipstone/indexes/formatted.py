@@ -18,8 +18,8 @@ from skipstone.toolkit.values import is_atomic, quoted
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from skipstone.engines.spark.preparation import Preparation
     from skipstone.expressions.tree import Expression
+    from skipstone.indexing.source import Preparation
     from skipstone.querying.clause import Clause
 
 __all__ = ["FormattedFilter", "FormattedIndex", "depends_on_zone"]

@@ -1,4 +1,4 @@
-"""Collect → merge → finish inside Spark's Python workers: Arrow batches in, finished metadata out.
+"""Collect → merge → finish inside an engine's Python workers: Arrow batches in, finished metadata out.
 
 Everything here runs on executors, so it needs pyarrow and numpy only.  Rows of one object come in runs, which are found
 on the column of object numbers and sliced: nothing is hashed and nothing is copied.
@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from skipstone.engines.spark.physical import physical_array
-from skipstone.engines.spark.shipping import load_on_executor
 from skipstone.indexing.failures import raised
 from skipstone.indexing.finished import FinishedObjects
 from skipstone.indexing.objects import DataObject
+from skipstone.indexing.physical import physical_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -152,13 +151,14 @@ def _finished(state: MetadataType, data_object: DataObject, fields: Mapping[str,
     return stored
 
 
-def collect_parts(payload: bytes, objects: pa.Table, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def collect_parts(
+    plan: CollectPlan, objects: pa.Table, batches: Iterable[pa.RecordBatch], dumps: Callable[[Any], bytes]
+) -> Iterator[pa.RecordBatch]:
     """Collect the metadata of a task's rows; the first column of the batches numbers the object.
 
     An object that is read whole is finished here and leaves in a block of many; one that may be read in parts leaves as
-    its states so far.
+    its states so far, which ``dumps`` pickles.
     """
-    plan: CollectPlan = load_on_executor(payload)
     finished = plan.finished_objects()
     number, current = -1, None
     for batch in batches:
@@ -168,19 +168,20 @@ def collect_parts(payload: bytes, objects: pa.Table, batches: Iterable[pa.Record
         for found, start, rows in _runs(batch.column(0)):
             if found != number or current is None:
                 if current is not None:
-                    yield from _leave(number, current, finished)
+                    yield from _leave(number, current, finished, dumps)
                 number, current = found, ObjectStates(plan, _object(objects, found))
             current.add([b.slice(start, rows) for b in inputs], rows)
             if flaws is not None and flaws.slice(start, rows).true_count:
                 current.spoil()
     if current is not None:
-        yield from _leave(number, current, finished)
+        yield from _leave(number, current, finished, dumps)
     yield from _flush(finished)
 
 
-def merge_parts(payload: bytes, objects: pa.Table, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Merge what ``collect_parts`` emitted, sorted by object: blocks pass, states of one object merge and finish."""
-    plan: CollectPlan = load_on_executor(payload)
+def merge_parts(
+    plan: CollectPlan, objects: pa.Table, batches: Iterable[pa.RecordBatch], loads: Callable[[Any], Any]
+) -> Iterator[pa.RecordBatch]:
+    """Merge what ``collect_parts`` emitted, sorted by object: blocks pass, states (``loads``) merge and finish."""
     finished = plan.finished_objects()
     number, current = -1, None
     for batch in batches:
@@ -195,7 +196,7 @@ def merge_parts(payload: bytes, objects: pa.Table, batches: Iterable[pa.RecordBa
                 current = ObjectStates(plan, _object(objects, number))
                 if finished.is_full:
                     yield from _flush(finished)
-            states, rows = load_on_executor(data.as_buffer())
+            states, rows = loads(data.as_buffer())
             current.merge(states, rows)
     if current is not None:
         finished.add(number, current.rows, current.finish())
@@ -222,17 +223,16 @@ def _object(objects: pa.Table, number: int) -> DataObject:
     return DataObject(*(objects.column(name)[number].as_py() for name in ("path", "length", "modified", "etag")))
 
 
-def _leave(number: int, states: ObjectStates, finished: FinishedObjects) -> Iterator[pa.RecordBatch]:
+def _leave(
+    number: int, states: ObjectStates, finished: FinishedObjects, dumps: Callable[[Any], bytes]
+) -> Iterator[pa.RecordBatch]:
     """Let an object go whose rows, as far as this task has them, have all been seen."""
     if states.data_object.length <= states.plan.whole_up_to:
         finished.add(number, states.rows, states.finish())
         if finished.is_full:
             yield from _flush(finished)
     else:
-        from pyspark import cloudpickle
-
-        pickler: Any = cloudpickle
-        yield _emitted(number, pickler.dumps((states.states, states.rows)), finished=False)
+        yield _emitted(number, dumps((states.states, states.rows)), finished=False)
 
 
 def _flush(finished: FinishedObjects) -> Iterator[pa.RecordBatch]:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from skipstone.engines.spark.preparation import Preparation
     from skipstone.indexing.metadata_type import MetadataType
     from skipstone.indexing.records import ColumnRecord
+    from skipstone.indexing.source import Preparation
     from skipstone.querying.filter import Filter
 
 __all__ = ["Index"]

@@ -7,13 +7,13 @@ the session: the user's own settings and queries are not touched.
 
 from __future__ import annotations
 
-import json
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from skipstone import registry
+from skipstone.engines.spark.client import Client
 from skipstone.errors import MetadataStoreError, SettingError
 from skipstone.reporting.stats import ScanStats
 from skipstone.stores.metadata_store import Change, Evaluation, IndexRecord, MetadataStore, Snapshot
@@ -107,21 +107,13 @@ def _planned_again(
 ) -> Iterator[Callable[[Callable[[str], bool]], list[ScanStats]]]:
     """Give what plans a query with the chosen indexes of a dataset and tells its scans of that dataset."""
     registry.register_store(_STORE, SomeIndexes)
-    jvm: Any = df.sparkSession._jvm
-    bridge = jvm.org.apache.spark.sql.skipstone.Bridge
-    clone: Any = df.sparkSession._jsparkSession.cloneSession()
     token = str(threading.get_ident())
-    clone.conf().set("spark.skipstone.store", _STORE)
-    clone.conf().set(f"spark.skipstone.{_VIEW_SETTING}", token)
-    clone.conf().set("spark.skipstone.force", "false")
-    analyzed = df._jdf.queryExecution().analyzed()
-    skip_commands = getattr(jvm.org.apache.spark.sql.execution, "CommandExecutionMode").SKIP()  # noqa: B009
+    settings = {"store": _STORE, _VIEW_SETTING: token, "force": "false"}
+    replan = Client(df.sparkSession).replanner(df, {f"spark.skipstone.{n}": v for n, v in settings.items()})
 
     def plan_with(chosen: Callable[[str], bool]) -> list[ScanStats]:
         _views[token] = _View(store, root, chosen)
-        before, thread = bridge.lastSeq(), bridge.threadId()
-        clone.sessionState().executePlan(analyzed, skip_commands).optimizedPlan()
-        entries = [ScanStats.of(e) for e in json.loads(bridge.entriesSince(before)) if e["thread"] == thread]
+        entries = [ScanStats.of(entry) for entry in replan()]
         return [scan for scan in entries if any(r == root or r.startswith(f"{root.rstrip('/')}/") for r in scan.roots)]
 
     try:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skipstone.engines.spark.job import list_objects
 from skipstone.errors import KeyUnavailableError
 
 if TYPE_CHECKING:
-    from skipstone.maintenance import Target
+    from skipstone.indexing.target import Target
     from skipstone.stores.metadata_store import IndexRecord
 
 __all__ = ["DESCRIBE_SCHEMA", "describe_rows"]
@@ -43,7 +42,7 @@ def describe_rows(target: Target) -> list[tuple[Any, ...]]:
             zip(*(known.column(n).to_pylist() for n in ("path", "length", "modified", "etag")), strict=True)
         )
     }
-    listed = list_objects(target.spark, target.scan)
+    listed = target.source.list_objects()
     same = np.zeros(len(states), dtype=bool)
     changed = 0
     for data_object in listed:

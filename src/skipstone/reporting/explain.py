@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import html
-import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from skipstone.engines.spark.client import Client
 from skipstone.expressions.tree import And, Expression, Not, Or
 from skipstone.reporting.stats import ScanStats
 
@@ -53,13 +53,7 @@ class Explanation:
 
 def explain_scans(planner: SparkPlanner, df: DataFrame, root: str) -> Explanation:
     """Plan a query without running it and tell what happened to its scans of one dataset."""
-    jvm: Any = df.sparkSession._jvm
-    bridge = jvm.org.apache.spark.sql.skipstone.Bridge
-    before = bridge.lastSeq()
-    thread = bridge.threadId()
-    # A DataFrame is planned once; the same rows under a new projection are planned anew.
-    df.select("*")._jdf.queryExecution().optimizedPlan()
-    entries = [ScanStats.of(e) for e in json.loads(bridge.entriesSince(before)) if e["thread"] == thread]
+    entries = [ScanStats.of(entry) for entry in Client(df.sparkSession).plan_anew(df)]
     scans = tuple(e for e in entries if _concerns(e, root))
     if not scans:
         return Explanation(_no_scan(df, root), ())

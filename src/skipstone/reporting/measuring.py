@@ -5,7 +5,6 @@ That makes it a check of soundness too: an object that holds a relevant row and 
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from skipstone.errors import DatasetError, SoundnessError
@@ -14,20 +13,20 @@ from skipstone.reporting.indicators import Indicators
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
+
+    from skipstone.engines.spark.client import Scan
 
 __all__ = ["measure_indicators"]
 
 _COUNTS = tuple(Indicators.__dataclass_fields__)
 
 
-def measure_indicators(spark: SparkSession, scan: Any, root: str, queries: Sequence[DataFrame]) -> list[Indicators]:
+def measure_indicators(scan: Scan, root: str, queries: Sequence[DataFrame]) -> list[Indicators]:
     """Measure the indicators of each query, with respect to one dataset.
 
     Parameters
     ----------
-    spark
-        The dataset's session.
     scan, root
         The dataset: the bridge's handle on its scan, and its folder.
     queries
@@ -40,20 +39,7 @@ def measure_indicators(spark: SparkSession, scan: Any, root: str, queries: Seque
     DatasetError
         When a query has no scan of the dataset, an object cannot be read, or has changed since the query listed it.
     """
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import IllegalArgumentException
-
-    jvm: Any = spark._jvm
-    planned = jvm.java.util.ArrayList()
-    for query in queries:
-        planned.add(query._jdf)
-    try:
-        found = json.loads(jvm.org.apache.spark.sql.skipstone.Bridge.indicators(scan, root, planned))
-    except (IllegalArgumentException, Py4JJavaError) as error:
-        text = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
-        msg = f"the indicators cannot be measured: {str(text).strip().splitlines()[0]}"
-        raise DatasetError(msg) from error
-    return [_of_query(number, scans, root) for number, scans in enumerate(found, 1)]
+    return [_of_query(number, scans, root) for number, scans in enumerate(scan.indicators(root, queries), 1)]
 
 
 def _of_query(number: int, scans: list[dict[str, Any]], root: str) -> Indicators:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
+
+from skipstone.engines.spark.bridge.presence import require_bridge
+from skipstone.engines.spark.client import Client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,10 +102,10 @@ class SkippingStats(Sequence[ScanStats]):
     """The scans planned inside a ``skipping_stats`` block, oldest first; it grows while the block is open."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._bridge: Any = spark._jvm.org.apache.spark.sql.skipstone.Bridge  # type: ignore[union-attr]
-        self._thread = int(self._bridge.threadId())
-        self._start = int(self._bridge.lastSeq())
-        self._change = int(self._bridge.lastChange())
+        self._client = Client(spark)
+        self._thread = self._client.thread()
+        self._start = self._client.last_entry()
+        self._change = self._client.last_change()
         self._end: int | None = None
         self._entries: dict[int, ScanStats] = {}
         with _blocks_lock:
@@ -111,13 +113,12 @@ class SkippingStats(Sequence[ScanStats]):
 
     def _close(self) -> None:
         """Take no entries after this moment."""
-        self._end = int(self._bridge.lastSeq())
+        self._end = self._client.last_entry()
         self._read()
 
     def _read(self) -> None:
         """Read what the bridge has recorded since the last look: new entries, and old ones whose query has run."""
-        self._bridge.settle()
-        for entry in json.loads(self._bridge.entriesChangedSince(self._change)):
+        for entry in self._client.entries_changed_since(self._change):
             self._change = max(self._change, entry["change"])
             seq = entry["seq"]
             inside = self._start < seq and (self._end is None or seq <= self._end)
@@ -171,8 +172,6 @@ def skipping_stats(spark: SparkSession) -> Iterator[SkippingStats]:
     >>> stats[-1].objects.skipped  # doctest: +SKIP
     8189
     """
-    from skipstone.engines.spark.bridge.presence import require_bridge
-
     require_bridge(spark)
     block = SkippingStats(spark)
     try:
@@ -185,9 +184,5 @@ def skipping_stats(spark: SparkSession) -> Iterator[SkippingStats]:
 
 def last_query(spark: SparkSession) -> list[ScanStats]:
     """Give the statistics of the latest query that the calling thread planned: an entry per file scan."""
-    from skipstone.engines.spark.bridge.presence import require_bridge
-
     require_bridge(spark)
-    bridge: Any = spark._jvm.org.apache.spark.sql.skipstone.Bridge  # type: ignore[union-attr]
-    bridge.settle()
-    return [ScanStats.of(entry) for entry in json.loads(bridge.entriesOfLastQuery())]
+    return [ScanStats.of(entry) for entry in Client(spark).entries_of_last_query()]

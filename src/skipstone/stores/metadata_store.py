@@ -7,11 +7,11 @@ it a clause, and gets back which objects to keep.  Readers see a commit whole or
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from skipstone.errors import MetadataStoreError
-from skipstone.indexing.records import ColumnRecord, ReadProfile
+from skipstone.indexing.records import Change, ColumnRecord, IndexRecord, ReadProfile, field_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,33 +37,6 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class IndexRecord:
-    """What the manifest keeps of one index.
-
-    ``id`` is unique among all indexes that the dataset ever had: it names the index's columns in the parts, so that an
-    index dropped and made again never meets its old metadata.  ``fields`` maps a stored field to its Arrow type,
-    spelled as ``str(type)``.  ``functions`` maps the names of the users' functions whose results the index holds to
-    what tells them from others of that name (see ``functions.identity``).  ``sealed`` is what a store that encrypts
-    keeps of an index with a ``key`` in place of its options and functions; where it could not be opened, those are
-    empty, and ``MetadataStore.refusal`` says why.  ``lookups`` is that of the index's ``MetadataType``.
-    """
-
-    id: str
-    name: str
-    type_name: str
-    options: Mapping[str, Any]
-    columns: tuple[ColumnRecord, ...]
-    profile: ReadProfile
-    fields: Mapping[str, str]
-    key: str | None = None
-    created: str = ""
-    refreshed: str = ""
-    functions: Mapping[str, str] = field(default_factory=dict)
-    sealed: str = ""
-    lookups: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Snapshot:
     """One committed state of a dataset's metadata; ``id`` is unique across datasets and versions."""
 
@@ -73,30 +46,6 @@ class Snapshot:
     version: int
     indexes: tuple[IndexRecord, ...]
     object_count: int
-
-
-@dataclass(frozen=True)
-class Change:
-    """What one commit does.
-
-    Parameters
-    ----------
-    indexes
-        The dataset's indexes after the commit.
-    added
-        Objects newly collected, or ``None``: columns ``path`` (string), ``digest`` (16 bytes), ``length``, ``modified``
-        (int64), ``etag`` (string), ``row_count`` (int64), ``trusted`` (bool), and ``field_column(id, field)`` for the
-        fields of those indexes that were collected.  A column ``field_column(id, "")`` (bool) says which rows an index
-        covers, all when there is none; where it is false the index's fields are null.  A row replaces what is known of
-        the same object in another state
-        (other length, time or e-tag); in the same state it adds to it.
-    removed
-        Paths of objects that are gone.
-    """
-
-    indexes: tuple[IndexRecord, ...]
-    added: pa.Table | None = None
-    removed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -125,11 +74,6 @@ class Recovery:
     indexes: tuple[IndexRecord, ...] = ()
     source: str = "the newest version"
     lost: tuple[str, ...] = ()
-
-
-def field_column(index_id: str, name: str) -> str:
-    """Name the column of a part that holds one field of one index."""
-    return f"{index_id}:{name}"
 
 
 class MetadataStore(ABC):

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skipstone.engines.spark.arrow_job import plan_inputs, with_rowless
-from skipstone.engines.spark.source import OBJECT_COLUMN
+from skipstone.engines.spark.arrow_job import OBJECT_COLUMN, plan_inputs, with_rowless
 from skipstone.indexing.collect import ObjectStates
 
 if TYPE_CHECKING:
@@ -16,9 +15,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from skipstone.engines.spark.columns import BoundIndex
-    from skipstone.engines.spark.source import ObjectSource
+    from skipstone.engines.spark.source import SparkSource
     from skipstone.indexing.objects import DataObject
+    from skipstone.indexing.source import BoundIndex
 
 __all__ = ["aggregates_of", "collect_with_aggregates", "prefers_aggregates"]
 
@@ -44,7 +43,7 @@ def prefers_aggregates(file_format: str, bound: Sequence[BoundIndex]) -> bool:
 
 
 def collect_with_aggregates(
-    source: ObjectSource,
+    source: SparkSource,
     objects: Sequence[DataObject],
     bound: Sequence[BoundIndex],
     aggregates: Sequence[Mapping[str, str]],

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from skipstone.engines.spark.physical import arrived_type, physical_expression
-from skipstone.engines.spark.shipping import dump_for_executors, ship
+from skipstone.engines.spark.shipping import dump_for_executors, dump_on_executor, load_on_executor, ship
 from skipstone.engines.spark.silent import collect_silently, must_be_silent
-from skipstone.engines.spark.source import OBJECT_COLUMN
 from skipstone.errors import IndexingError
 from skipstone.expressions.names import parse_column
 from skipstone.indexing.collect import EMITTED, CollectPlan, IndexPlan, ObjectStates, collect_parts, merge_parts
@@ -20,11 +19,14 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from skipstone.engines.spark.columns import BoundIndex
-    from skipstone.engines.spark.source import ObjectSource
+    from skipstone.engines.spark.source import SparkSource
     from skipstone.indexing.objects import DataObject
+    from skipstone.indexing.source import BoundIndex
 
-__all__ = ["collect_with_arrow", "object_table", "plan_inputs"]
+__all__ = ["OBJECT_COLUMN", "collect_with_arrow", "object_table", "plan_inputs"]
+
+OBJECT_COLUMN = "__skipstone_object"
+"""The column of a scan of objects that numbers them."""
 
 _MERGING_TASKS_PER_CORE = 2
 _COLUMNAR = frozenset({"parquet", "orc"})
@@ -34,7 +36,7 @@ _MOST_BYTES = 128 << 20
 _UNBOUNDED = (1 << 31) - 1
 
 
-def collect_with_arrow(source: ObjectSource, objects: Sequence[DataObject], bound: Sequence[BoundIndex]) -> pa.Table:
+def collect_with_arrow(source: SparkSource, objects: Sequence[DataObject], bound: Sequence[BoundIndex]) -> pa.Table:
     """Collect the metadata of objects in one Spark job; a block table (see ``finished``) with a row for each object."""
     frame, whole_up_to = source.read(objects)
     selected, plan = plan_inputs(frame, bound, whole_up_to, source.flaw)
@@ -45,10 +47,10 @@ def collect_with_arrow(source: ObjectSource, objects: Sequence[DataObject], boun
     known = context.broadcast(object_table(objects))
 
     def collect(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return collect_parts(payload, known.value, batches)
+        return collect_parts(load_on_executor(payload), known.value, batches, dump_on_executor)
 
     def merge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return merge_parts(payload, known.value, batches)
+        return merge_parts(load_on_executor(payload), known.value, batches, load_on_executor)
 
     emitted = selected.mapInArrow(collect, EMITTED)
     in_parts = sum(o.length > whole_up_to for o in objects)

@@ -12,16 +12,16 @@ from skipstone.errors import ColumnNotFoundError, IndexExistsError, IndexingErro
 from skipstone.expressions.names import parse_column, spell_column
 from skipstone.expressions.types import user_defined_type
 from skipstone.indexing.records import ColumnRecord
+from skipstone.indexing.source import BoundIndex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType, StructField, StructType
 
     from skipstone.indexing.index import Index
 
-__all__ = ["BoundIndex", "ScanSchema", "resolve_indexes"]
+__all__ = ["ScanSchema", "bind_indexes"]
 
 EVERY_COLUMN = "*"
 
@@ -29,20 +29,6 @@ EVERY_COLUMN = "*"
 # asks for, so nothing that was seen once describes it.
 _KEEPS_CORRUPT_RECORDS = frozenset({"csv", "json", "xml"})
 _MOST_SUGGESTIONS = 3
-
-
-@dataclass(frozen=True)
-class BoundIndex:
-    """An index whose columns were found in a scan's schema; ``id`` names its columns in the metadata."""
-
-    id: str
-    index: Index
-    columns: tuple[ColumnRecord, ...]
-
-    @property
-    def types(self) -> tuple[str, ...]:
-        """The Spark types of the columns, as catalog strings."""
-        return tuple(column.type for column in self.columns)
 
 
 @dataclass(frozen=True)
@@ -135,7 +121,7 @@ class ScanSchema:
             raise IndexingError(msg)
 
 
-def resolve_indexes(spark: SparkSession, scan: Any, indexes: Iterable[Index]) -> tuple[BoundIndex, ...]:  # noqa: ARG001
+def bind_indexes(described: Mapping[str, Any], indexes: Iterable[Index]) -> list[BoundIndex]:
     """Resolve the columns of indexes against a scan, ``*`` expanded, each with an id of its own.
 
     ``*`` stands for every top-level column, partition columns included, whose type the index takes.
@@ -147,14 +133,14 @@ def resolve_indexes(spark: SparkSession, scan: Any, indexes: Iterable[Index]) ->
     IndexExistsError
         When two of the indexes have one name.
     """
-    schema = ScanSchema.of(json.loads(scan.describe()))
+    schema = ScanSchema.of(described)
     bound = [made for index in indexes for made in _bind(schema, index)]
     names = [b.index.name for b in bound]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         msg = f"{', '.join(twice)} would be made twice by this call; leave one out, or give it another name="
         raise IndexExistsError(msg)
-    return tuple(bound)
+    return bound
 
 
 def _bind(schema: ScanSchema, index: Index) -> Iterator[BoundIndex]:

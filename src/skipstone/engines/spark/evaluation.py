@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from skipstone.engines.spark.client import Client
 from skipstone.engines.spark.shipping import dump_for_executors, load_on_executor, ship
 from skipstone.errors import MetadataStoreError
 from skipstone.querying.clause import AndClause, OrClause
@@ -75,12 +76,9 @@ class SparkPartEvaluator:
     ) -> Iterator[tuple[str, int, int, bytes]]:
         """Run the clause over parts; gives runs of rows and their bits."""
         from pyspark.errors import PySparkException
-        from pyspark.sql import DataFrame
         from pyspark.sql import functions as F  # noqa: N812
 
-        jvm: Any = self._spark._jvm
-        bridge = jvm.org.apache.spark.sql.skipstone.Bridge
-        frame = DataFrame(bridge.parts(self._spark._jsparkSession, [part.path for part in parts]), self._spark)
+        frame = Client(self._spark).parts([part.path for part in parts])
         chosen = frame.select(
             F.col("_metadata.file_name").alias(_FILE),
             F.col("_metadata.row_index").alias(_ROW),

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from skipstone.engines.spark.columns import BoundIndex
-    from skipstone.engines.spark.source import ObjectSource
+    from skipstone.engines.spark.source import SparkSource
     from skipstone.indexing.objects import DataObject
     from skipstone.indexing.records import ColumnRecord
+    from skipstone.indexing.source import BoundIndex
 
 __all__ = ["collect_from_footers", "footer_roles"]
 
@@ -70,7 +70,7 @@ def footer_roles(bound: BoundIndex) -> Mapping[str, str] | None:
 
 
 def collect_from_footers(
-    source: ObjectSource, objects: Sequence[DataObject], bound: Sequence[BoundIndex]
+    source: SparkSource, objects: Sequence[DataObject], bound: Sequence[BoundIndex]
 ) -> pa.Table | None:
     """Collect the metadata of those objects whose footers suffice; a block table, or ``None`` when none can."""
     described = source.described
@@ -106,7 +106,7 @@ def _sample(objects: Sequence[DataObject]) -> Sequence[DataObject]:
 
 
 def _certain_bounds(
-    source: ObjectSource, objects: Sequence[DataObject], columns: Sequence[ColumnRecord]
+    source: SparkSource, objects: Sequence[DataObject], columns: Sequence[ColumnRecord]
 ) -> Iterator[tuple[dict[str, Any], list[Bounds]]]:
     """Give the footers that suffice, with the bounds of the columns."""
     for footer in source.footers(objects, [parse_column(c.name) for c in columns]):

@@ -7,19 +7,21 @@ is served only by an index whose functions are, in that query, the recorded ones
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from skipstone.engines.spark.client import Client
 from skipstone.engines.spark.worker_packages import WorkerPackages
 from skipstone.errors import IndexingError
-from skipstone.functions.identity.identities import VERSION_SETTING, FunctionIdentities, calls_of, shown
+from skipstone.functions.identity.identities import VERSION_SETTING, FunctionIdentities, calls_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pyspark.sql import SparkSession
+
+    from skipstone.engines.spark.client import Scan
 
     Declared: TypeAlias = tuple[str, ...] | Mapping[str, str] | None
 
@@ -33,7 +35,6 @@ __all__ = [
     "raw_identity",
     "recorded_functions",
     "session_identities",
-    "shown",
     "state_version",
     "why_unidentified",
 ]
@@ -133,13 +134,11 @@ def promise_of(spark: SparkSession, name: str) -> Promise | None:
 
 def function_command(spark: SparkSession, raw: str) -> bytes | None:
     """Ask the bridge for the pickled function of a raw id."""
-    found = _bridge(spark).functionCommand(raw)
-    return None if found is None else bytes(found)
+    return Client(spark).function_command(raw)
 
 
 def recorded_functions(
-    spark: SparkSession,
-    scan: Any,
+    scan: Scan,
     index_name: str,
     computed: Sequence[Sequence[str]],
     declared: Declared,
@@ -158,7 +157,9 @@ def recorded_functions(
         When one of them is not registered, not deterministic, or could not be known again, or Spark would compute with
         a function of the user's that is not declared.
     """
-    called = [f for some in computed if some for f in json.loads(_bridge(spark).functionsIn(scan, list(some)))]
+    client = scan.client
+    spark = client.spark
+    called = [f for some in computed if some for f in scan.functions_in(some)]
     if declared is not None:
         _refuse_undeclared(index_name, called, declared)
     if isinstance(declared, Mapping):
@@ -173,7 +174,7 @@ def recorded_functions(
             msg = f"{index_name} cannot be built: no function is registered as {name!r}; register it first"
             raise IndexingError(msg)
         found.append(function)
-    others = json.loads(_bridge(spark).functions(spark._jsparkSession)) if declared is None else []
+    others = client.functions() if declared is None else []
     identities.prepare([*found, *others])
     recorded: dict[str, str] = {}
     for function in found:
@@ -235,11 +236,4 @@ def why_unidentified(spark: SparkSession, name: str) -> str:
 
 def _registered(spark: SparkSession, name: str) -> dict[str, Any] | None:
     """Look a user's function up by its registered name."""
-    text = _bridge(spark).function(spark._jsparkSession, name)
-    return None if text is None else next(iter(json.loads(text)), None)
-
-
-def _bridge(spark: SparkSession) -> Any:
-    """Give the bridge's static methods."""
-    jvm: Any = spark._jvm
-    return jvm.org.apache.spark.sql.skipstone.Bridge
+    return Client(spark).function(name)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from skipstone.stores.parquet.filesystem import FileEntry, FileSystem, scheme_of
+from skipstone.engines.spark.client import Client
+from skipstone.stores.parquet.filesystem import FileEntry, FileSystem, LocalFileSystem, scheme_of
 from skipstone.stores.timing import timed_read
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["HadoopFileSystem"]
+__all__ = ["HadoopFileSystem", "file_system_for"]
 
 _CONDITIONAL_CREATE = "fs.option.create.conditional.overwrite"
 _MISSING = ("java.io.FileNotFoundException", "java.nio.file.NoSuchFileException")
@@ -48,11 +49,9 @@ class HadoopFileSystem(FileSystem):
     """Schemes on which a rename without overwrite has one winner (``file`` has not, but goes another way)."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-        jvm: Any = spark._jvm
-        self._jvm = jvm
+        self._client = Client(spark)
+        self._jvm = self._client.jvm
         self._gateway: Any = spark.sparkContext._gateway
-        self._bridge = jvm.org.apache.spark.sql.skipstone.Bridge
 
     def qualify(self, path: str) -> str:
         with _translated(path):
@@ -72,15 +71,14 @@ class HadoopFileSystem(FileSystem):
             return []
         spelled = ",".join(f"{offset}:{max(0, min(count, length - offset))}" for offset, count in ranges)
         with _translated(path), _scratch_file() as local:
-            session = self._spark._jsparkSession
-            found = str(self._bridge.readRanges(session, path, length, spelled, str(local))).split(",")
+            counts = self._client.read_ranges(path, length, spelled, local)
             with local.open("rb") as file:
-                return [file.read(int(count)) for count in found]
+                return [file.read(count) for count in counts]
 
     @timed_read
     def list_folder(self, folder: str) -> list[FileEntry]:
         with _translated(folder), _scratch_file() as local:
-            self._bridge.listFolder(self._spark._jsparkSession, folder, str(local))
+            self._client.list_folder(folder, local)
             with local.open(encoding="utf-8") as lines:
                 return [FileEntry(f["n"], f["l"], f["m"], f["e"]) for f in map(json.loads, lines)]
 
@@ -132,7 +130,7 @@ class HadoopFileSystem(FileSystem):
         return path.getFileSystem(self._settings())
 
     def _settings(self) -> Any:
-        return self._spark._jsparkSession.sessionState().newHadoopConf()
+        return self._client.hadoop_settings()
 
     def _has_conditional_create(self, path: str) -> bool:
         with _translated(path):
@@ -151,6 +149,18 @@ class HadoopFileSystem(FileSystem):
             with suppress(Py4JError):
                 system.delete(temporary, False)
             raise
+
+
+def file_system_for(path: str, spark: SparkSession) -> FileSystem:
+    """Choose by scheme: ``file:`` goes straight to the disk, everything else through Spark's Hadoop file systems.
+
+    A path without a scheme belongs to the session's default file system.
+    """
+    scheme = scheme_of(path)
+    if scheme == "file":
+        return LocalFileSystem()
+    remote = HadoopFileSystem(spark)
+    return LocalFileSystem() if not scheme and scheme_of(remote.qualify(path)) == "file" else remote
 
 
 @contextmanager

@@ -20,7 +20,10 @@ import numpy as np
 
 from skipstone import indexes, registry
 from skipstone.engines.spark.bridge.presence import require_bridge
+from skipstone.engines.spark.client import Client
+from skipstone.engines.spark.evaluation import SparkPartEvaluator
 from skipstone.engines.spark.functions import query_identities
+from skipstone.engines.spark.hadoop import file_system_for
 from skipstone.errors import SettingError, SkipstoneError
 from skipstone.expressions import deep_json
 from skipstone.expressions.from_spark import read_expression
@@ -32,6 +35,7 @@ from skipstone.stores.elasticsearch.store import ElasticsearchStore
 from skipstone.stores.memory import InMemoryStore
 from skipstone.stores.packed import PACKED_COLUMNS, packed_objects
 from skipstone.stores.parquet.store import ParquetStore
+from skipstone.stores.services import Services, provide_services
 from skipstone.stores.timing import reading_time
 
 if TYPE_CHECKING:
@@ -196,6 +200,11 @@ def store_for(spark: SparkSession, settings: Mapping[str, str]) -> MetadataStore
         return _stores[key]
 
 
+def _services(spark: SparkSession) -> Services:
+    """Return what a session does for stores."""
+    return Services(lambda path: file_system_for(path, spark), SparkPartEvaluator(spark))
+
+
 _applications: WeakKeyDictionary[SparkContext, str] = WeakKeyDictionary()
 
 
@@ -219,22 +228,18 @@ def attach(spark: SparkSession) -> SparkSession:
     SessionNotConfiguredError
         When the session runs without Skipstone's extension.
     """
-    from pyspark import java_gateway
-
     require_bridge(spark)
     for index_type in indexes.BUILT_IN:
         registry.register_index(index_type)
+    provide_services(_services)
     for name, store_type in _BUILT_IN_STORES.items():
         registry.register_store(name, store_type)
     registry.register_implication("elements", ElementImplication())
     registry.register_implication("sedona", SedonaFunctions())
     application = _application(spark)
     if application not in _planners:
-        start: Any = java_gateway.ensure_callback_server_started
-        start(spark.sparkContext._gateway)
         planner = _planners.setdefault(application, SparkPlanner(spark))
-        jvm: Any = spark._jvm
-        jvm.org.apache.spark.sql.skipstone.Bridge.register(planner)
+        Client(spark).register(planner)
     return spark
 
 

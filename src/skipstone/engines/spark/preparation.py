@@ -1,28 +1,32 @@
-"""What an index may ask of a dataset before it is built."""
+"""What an index may ask of a dataset before it is built: Spark's answers."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from skipstone.engines.spark.client import said_by
 from skipstone.errors import IndexingError
 from skipstone.expressions.types import catalog_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import SparkSession
+    from skipstone.engines.spark.client import Scan
 
-__all__ = ["Preparation"]
+__all__ = ["ScanPreparation"]
 
 
 @dataclass(frozen=True)
-class Preparation:
-    """A dataset as an index sees it before it is built."""
+class ScanPreparation:
+    """A scan as an index sees it before it is built."""
 
-    spark: SparkSession
-    scan: Any
+    scan: Scan
+
+    @property
+    def reads_as(self) -> Mapping[str, str]:
+        """What the declared schema says of columns besides their types, by name."""
+        return {c["n"]: c["d"] for c in self.scan.describe()["columns"] if c.get("d")}
 
     def type_of(self, expression: str) -> str:
         """Give the Spark type of a SQL expression over the dataset's columns.
@@ -32,11 +36,10 @@ class Preparation:
         IndexingError
             When Spark cannot resolve the expression.
         """
-        jvm: Any = self.spark._jvm
         try:
-            return catalog_type(jvm.org.apache.spark.sql.skipstone.Bridge.typeOf(self.scan, expression))
+            return catalog_type(self.scan.type_of(expression))
         except Exception as error:
-            msg = f"the expression {expression} cannot be understood: {_said(error)}"
+            msg = f"the expression {expression} cannot be understood: {said_by(error)}"
             raise IndexingError(msg) from error
 
     def functions_in(self, expression: str) -> tuple[str, ...]:
@@ -47,13 +50,12 @@ class Preparation:
         IndexingError
             When Spark cannot resolve the expression.
         """
-        jvm: Any = self.spark._jvm
         try:
-            text = jvm.org.apache.spark.sql.skipstone.Bridge.functionsIn(self.scan, [expression])
+            found = self.scan.functions_in([expression])
         except Exception as error:
-            msg = f"the expression {expression} cannot be understood: {_said(error)}"
+            msg = f"the expression {expression} cannot be understood: {said_by(error)}"
             raise IndexingError(msg) from error
-        return tuple(function["n"] for function in json.loads(text))
+        return tuple(function["n"] for function in found)
 
     def condition(self, predicate: str) -> Mapping[str, Any]:
         """Give a SQL predicate over the dataset's columns as a query's condition would reach the planner.
@@ -65,21 +67,12 @@ class Preparation:
         IndexingError
             When Spark cannot resolve the predicate, or it is TRUE for all rows or for none.
         """
-        jvm: Any = self.spark._jvm
         try:
-            text = jvm.org.apache.spark.sql.skipstone.Bridge.condition(self.scan, predicate)
+            condition = self.scan.condition(predicate)
         except Exception as error:
-            msg = f"the predicate {predicate!r} cannot be understood: {_said(error)}"
+            msg = f"the predicate {predicate!r} cannot be understood: {said_by(error)}"
             raise IndexingError(msg) from error
-        if text is None:
+        if condition is None:
             msg = f"the predicate {predicate!r} is the same for every row: nothing can be skipped by it"
             raise IndexingError(msg)
-        condition: Mapping[str, Any] = json.loads(text)
         return condition
-
-
-def _said(error: BaseException) -> str:
-    """Give the first line of what an error says, Java's own where it is one of Java's."""
-    java: Any = getattr(error, "java_exception", None)
-    said = str(error) if java is None else str(java.getMessage())
-    return (said.strip().splitlines() or [type(error).__name__])[0]

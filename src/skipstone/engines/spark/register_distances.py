@@ -11,8 +11,8 @@ import pyarrow as pa
 from skipstone.engines.spark.functions import promise_of, raw_identity, state_version, why_unidentified
 from skipstone.engines.spark.shipping import ship
 from skipstone.errors import IndexingError, SettingError
-from skipstone.functions.distances import FUNCTIONS
-from skipstone.indexes.metric_distance.metrics import FUNCTIONS_VERSION
+from skipstone.functions.distances.metrics import FUNCTIONS_VERSION
+from skipstone.functions.distances.vectorised import FUNCTIONS
 from skipstone.indexes.metric_distance.own_metrics import Vouched, sql_literal, vouched
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from skipstone.indexing.index import Index
 
-__all__ = ["dump_for_executors", "load_on_executor", "ship"]
+__all__ = ["dump_for_executors", "dump_on_executor", "load_on_executor", "ship"]
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _FOUND_EVERYWHERE = frozenset({"skipstone", "pyarrow", "numpy", "pyspark", *sys.stdlib_module_names} - {"__main__"})
@@ -87,6 +87,14 @@ def dump_for_executors(what: Any, indexes: Iterable[Index], others: Iterable[typ
         except Exception as error:
             msg = f"{', '.join(names)} cannot be sent to Spark's workers: {type(first).__name__}: {first}"
             raise IndexingError(msg) from error
+
+
+def dump_on_executor(what: Any) -> bytes:
+    """Pickle what another worker will read."""
+    from pyspark import cloudpickle
+
+    pickler: Any = cloudpickle
+    return bytes(pickler.dumps(what))
 
 
 def load_on_executor(payload: bytes) -> Any:

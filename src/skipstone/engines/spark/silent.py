@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from skipstone.engines.spark.client import Client
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import DataFrame
 
-    from skipstone.engines.spark.columns import BoundIndex
+    from skipstone.indexing.source import BoundIndex
 
 __all__ = ["collect_silently", "must_be_silent"]
 
@@ -30,10 +32,9 @@ def must_be_silent(bound: Iterable[BoundIndex]) -> bool:
 
 def collect_silently(frame: DataFrame) -> list[bytes]:
     """Give the values of a DataFrame's only column, which is binary, by a job that does not tell its plan."""
-    jvm: Any = frame.sparkSession._jvm
     with tempfile.TemporaryDirectory(prefix="skipstone-") as folder:
         file = Path(folder) / "values"
-        jvm.org.apache.spark.sql.skipstone.Bridge.collectSilently(frame._jdf, str(file))
+        Client(frame.sparkSession).collect_silently(frame, file)
         data = file.read_bytes()
     found = []
     place = 0

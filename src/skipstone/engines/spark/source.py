@@ -1,7 +1,4 @@
-"""The objects of a scan through the bridge: list them, read some of them, look at their footers.
-
-Lists travel in local files: a long string from the JVM to Python is slow, and a list of a million objects is long.
-"""
+"""The objects of a scan, as index jobs ask for them (``indexing.source.Source``): Spark's implementation."""
 
 from __future__ import annotations
 
@@ -10,21 +7,32 @@ import tempfile
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from skipstone.engines.spark.visible_metadata import refuse_metadata_among
+from skipstone.engines.spark.client import said_by
+from skipstone.engines.spark.collecting import collect
+from skipstone.engines.spark.columns import bind_indexes
+from skipstone.engines.spark.functions import recorded_functions
+from skipstone.engines.spark.preparation import ScanPreparation
+from skipstone.engines.spark.progress import shown_progress
+from skipstone.engines.spark.visible_metadata import refuse_metadata_among, refuse_visible_folder
 from skipstone.errors import DatasetError
 from skipstone.indexing.objects import DataObject
+from skipstone.indexing.relation import Relation
 from skipstone.indexing.unsteady import refuse_unsteady_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["OBJECT_COLUMN", "ObjectSource", "pinned"]
+    from skipstone.engines.spark.client import Scan
+    from skipstone.indexing.index import Index
+    from skipstone.indexing.source import BoundIndex
 
-OBJECT_COLUMN = "__skipstone_object"
+__all__ = ["SparkSource"]
 
 # Set for the session that an index job reads by, which is a clone of the user's and dies with the job.
 READING = {
@@ -36,30 +44,53 @@ READING = {
 }
 
 
-def pinned(spark: SparkSession, scan: Any) -> Any:
-    """Return the scan that a job reads by: with the session's settings as they are now, whatever becomes of them."""
-    jvm: Any = spark._jvm
-    return jvm.org.apache.spark.sql.skipstone.Bridge.pinned(scan, READING)
+class SparkSource:
+    """A scan's objects, read with the session's settings as they are now, whatever becomes of them.
 
+    Parameters
+    ----------
+    scan
+        The scan.
+    """
 
-class ObjectSource:
-    """A scan's objects: what the job reads from."""
+    def __init__(self, scan: Scan) -> None:
+        self.scan = scan.pinned(READING)
 
-    def __init__(self, spark: SparkSession, scan: Any) -> None:
-        self.spark = spark
-        self._scan = scan if scan.isPinned() else pinned(spark, scan)
-        jvm: Any = spark._jvm
-        self._jvm = jvm
-        self._bridge: Any = jvm.org.apache.spark.sql.skipstone.Bridge
+    @property
+    def spark(self) -> SparkSession:
+        """The user's session."""
+        return self.scan.client.spark
 
     @cached_property
     def described(self) -> Mapping[str, Any]:
         """The bridge's description of the scan."""
-        return json.loads(self._scan.describe())
+        return self.scan.describe()
+
+    @cached_property
+    def relation(self) -> Relation:
+        """How the dataset is read."""
+        return Relation.of(self.described)
+
+    def relation_now(self) -> Relation:
+        """Return how the dataset is read at this moment."""
+        return Relation.of(self.scan.describe())
+
+    @property
+    def preparation(self) -> ScanPreparation:
+        """What indexes may ask before they are built."""
+        return ScanPreparation(self.scan)
+
+    def refuse_visible_folder(self, folder: str | None) -> None:
+        """Raise when the scan would read the files of a metadata folder."""
+        refuse_visible_folder(self.scan.client, self.described, folder)
 
     def refuse_unsteady_rows(self) -> None:
         """Raise when what the scan's reader gives depends on more than the file: see ``unsteady``."""
         refuse_unsteady_rows(self.described)
+
+    def bind(self, indexes: Iterable[Index]) -> list[BoundIndex]:
+        """Find the columns of indexes."""
+        return bind_indexes(self.described, indexes)
 
     def list_objects(self, paths: Iterable[str] | None = None) -> list[DataObject]:
         """List all objects anew, or only those of some objects and folders, each once.
@@ -71,19 +102,11 @@ class ObjectSource:
         DatasetError
             When the file system refuses.
         """
-        from py4j.protocol import Py4JJavaError
-
         with _scratch() as file:
             try:
-                if paths is None:
-                    self._bridge.listing(self._scan, str(file))
-                else:
-                    self._bridge.listing(self._scan, self._java_list(paths), str(file))
-            except Py4JJavaError as error:
-                msg = f"the dataset's objects cannot be listed: {error.java_exception.getMessage()}"
-                raise DatasetError(msg) from error
+                self.scan.listing(paths, file)
             except Exception as error:
-                msg = f"the dataset's objects cannot be listed: {error}"
+                msg = f"the dataset's objects cannot be listed: {said_by(error)}"
                 raise DatasetError(msg) from error
             with file.open(encoding="utf-8") as lines:
                 found = (DataObject(o["p"], o["l"], o["m"], o["e"]) for o in map(json.loads, lines))
@@ -91,18 +114,29 @@ class ObjectSource:
         refuse_metadata_among(listed, self.described["roots"])
         return listed
 
+    def collect(self, objects: Sequence[DataObject], bound: Sequence[BoundIndex]) -> pa.Table:
+        """Collect the metadata of objects of the last listing by the cheapest path that is sound."""
+        return collect(self, objects, bound)
+
+    def functions(self, bound: BoundIndex, when: Literal["collecting", "collected"]) -> dict[str, str]:
+        """Return the identities of the users' functions whose results an index holds, by name."""
+        index = bound.index
+        computed = [e for e in index.inputs(bound.types) if e not in index.columns]
+        aggregated = list((index.aggregates(bound.types) or {}).values())
+        return recorded_functions(self.scan, index.name, (computed, aggregated), index.functions, when)
+
+    def progress(self, title: str, *, wanted: bool | None) -> AbstractContextManager[None]:
+        """Show how many tasks of the running job have ended, while a block runs."""
+        return shown_progress(self.spark, title, wanted=wanted)
+
     def read(self, objects: Sequence[DataObject]) -> tuple[DataFrame, int]:
-        """Give a DataFrame over these objects of the last listing, and the length up to which one is read whole.
+        """Return a DataFrame over objects of the last listing, and the length up to which one is read whole.
 
         The DataFrame has one more column, ``OBJECT_COLUMN``: the object's place in ``objects``.  It belongs to the
         scan's session, which is a clone of the user's, so that settings for this job touch no other query.
         """
-        from pyspark.sql import DataFrame, SparkSession
-
         with _named(objects) as file:
-            made = self._bridge.scanObjects(self._scan, str(file))
-            whole_up_to = int(self._bridge.maxSplitBytes(self._scan, str(file)))
-        return DataFrame(made, SparkSession(self.spark.sparkContext, made.sparkSession())), whole_up_to
+            return self.scan.read(file)
 
     @cached_property
     def flaw(self) -> str | None:
@@ -112,7 +146,7 @@ class ObjectSource:
         depending on whether the broken part was asked for.  XML's, and JSON's in variants, may even take another
         element for a column then, and show that a record is broken only if all columns are asked for.
         """
-        column = self._bridge.unreadable(self._scan)
+        column = self.scan.unreadable()
         if column is None:
             return None
         flaw = f"{_quoted(column)} IS NOT NULL"
@@ -122,18 +156,11 @@ class ObjectSource:
         return flaw
 
     def footers(self, objects: Sequence[DataObject], columns: Sequence[Sequence[str]]) -> Iterator[dict[str, Any]]:
-        """Give what the Parquet footers of these objects say of some columns (see the bridge's ``Footers``)."""
+        """Yield what the Parquet footers of these objects say of some columns (see the bridge's ``Footers``)."""
         with _named(objects) as file, _scratch() as out:
-            self._bridge.footers(self._scan, str(file), json.dumps(columns), str(out))
+            self.scan.footers(file, columns, out)
             with out.open(encoding="utf-8") as lines:
                 yield from map(json.loads, lines)
-
-    def _java_list(self, items: Iterable[str]) -> Any:
-        """Make a Java list."""
-        made = self._jvm.java.util.ArrayList()
-        for item in items:
-            made.add(item)
-        return made
 
 
 def _quoted(name: str) -> str:
@@ -143,7 +170,7 @@ def _quoted(name: str) -> str:
 
 @contextmanager
 def _scratch() -> Iterator[Path]:
-    """Give a local file that is gone afterwards."""
+    """Yield a local file that is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="skipstone-") as folder:
         yield Path(folder) / "lines"
 

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 from skipstone.errors import DatasetError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import SparkSession
-
+    from skipstone.engines.spark.client import Client
     from skipstone.indexing.objects import DataObject
 
 __all__ = ["METADATA_FOLDER", "refuse_metadata_among", "refuse_visible_folder"]
@@ -35,13 +34,13 @@ _FILES = (("_manifests", f"_{1:020d}.json"), ("_definitions", f"_{1:020d}.json")
 """Names that are like those of a metadata folder."""
 
 
-def refuse_visible_folder(spark: SparkSession, described: Mapping[str, Any], folder: str | None) -> None:
+def refuse_visible_folder(client: Client, described: Mapping[str, Any], folder: str | None) -> None:
     """Raise when a scan would read the files of a metadata folder, whether it is there yet or not.
 
     Parameters
     ----------
-    spark, described
-        The session, and the bridge's description of the scan.
+    client, described
+        The door to the JVM, and the bridge's description of the scan.
     folder
         Where the metadata is kept, or would be; ``None`` when it is in no folder.
 
@@ -58,13 +57,12 @@ def refuse_visible_folder(spark: SparkSession, described: Mapping[str, Any], fol
     if not recursive and not _is_partitioned(described):
         return  # Spark reads what lies in the root itself
     inside = [below for root in described["roots"] if (below := _below(folder, root))]
-    jvm: Any = spark._jvm
-    hidden = jvm.java.util.regex.Pattern.compile(regex) if regex else None  # an empty one hides nothing
+    hidden = client.pattern(regex) if regex else None  # an empty one hides nothing
     glob = options.get("pathglobfilter")
     for below in inside:
         for kind, name in _FILES:
             shown = all(_is_shown(segment, hidden) for segment in (*below, kind, name))
-            if shown and (glob is None or jvm.org.apache.hadoop.fs.GlobPattern(glob).matches(name)):
+            if shown and (glob is None or client.matches_glob(glob, name)):
                 msg = (
                     f"the metadata in {folder} would be taken for data: ignoredPathSegmentRegex, which is {regex!r}, "
                     f"shows such names; {_REMEDY}"
@@ -104,10 +102,10 @@ def _below(path: str, root: str) -> tuple[str, ...]:
     return tuple(path.removeprefix(top).split("/")) if path.startswith(top) and path != top else ()
 
 
-def _is_shown(name: str, hidden: Any | None) -> bool:
+def _is_shown(name: str, hidden: Callable[[str], bool] | None) -> bool:
     """Whether Spark lists a name, by the rule of its ``HadoopFSUtils.shouldFilterOutPathName``."""
     if name.endswith("._COPYING_"):
         return False
     if name.startswith(("_metadata", "_common_metadata")) or (name.startswith("_") and "=" in name):
         return True
-    return hidden is None or not hidden.matcher(name).find()
+    return hidden is None or not hidden(name)

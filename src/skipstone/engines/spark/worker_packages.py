@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from skipstone.engines.spark.shipping import ship
 from skipstone.engines.spark.worker_question import Question, first_line
 from skipstone.engines.spark.worker_report import Report, newest_changes
+from skipstone.functions.identity.answer import Answer
 from skipstone.functions.identity.package_versions import Packages, packages_here
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from pyspark import SparkContext
 
-__all__ = ["Answer", "WorkerPackages"]
+__all__ = ["WorkerPackages"]
 
 _SECOND = 1_000_000_000
 _MARGIN = _SECOND  # times of files are those of a clock that ticks slowly
@@ -39,19 +40,6 @@ _STALE = (
     "or define the function in the program itself, so that workers are sent it"
 )
 _STATE = "state its version with skipstone.state_version"
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What workers run: their Python and zone, or the problem why that cannot be relied on.
-
-    ``missing`` says that workers lack a package: the function cannot run there, as the job that calls it will say.
-    """
-
-    python: str = ""
-    zone: str = ""
-    problem: str = ""
-    missing: bool = False
 
 
 class WorkerPackages:

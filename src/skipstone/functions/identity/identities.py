@@ -7,22 +7,22 @@ import platform
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from skipstone.engines.spark.worker_packages import Answer
 from skipstone.expressions.tree import Call, Expression
+from skipstone.functions.identity.answer import Answer
 from skipstone.functions.identity.package_versions import packages_here, packages_named
+from skipstone.indexing.records import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from skipstone.engines.spark.worker_packages import WorkerPackages
+    from skipstone.functions.identity.answer import Workers
 
-__all__ = ["VERSION_SETTING", "FunctionIdentities", "Known", "calls_of", "shown"]
+__all__ = ["VERSION_SETTING", "FunctionIdentities", "Known", "calls_of"]
 
 VERSION_SETTING = "function."
 """``spark.skipstone.function.<name>`` has a stated version, after what it was stated of (``bound``)."""
 
 _USERS = ("python", "java", "scala")
-_MOST_SHOWN = 100
 _SESSION_ONLY = "~"
 _ENVIRONMENT = "/env:"
 _CHANGED_JAR = "!"
@@ -60,7 +60,7 @@ class FunctionIdentities:
         self,
         settings: Mapping[str, str],
         command: Callable[[str], bytes | None],
-        workers: WorkerPackages | None = None,
+        workers: Workers | None = None,
         *,
         is_collected: bool = True,
     ) -> None:
@@ -173,11 +173,6 @@ class FunctionIdentities:
                     f"{call.name} is not known to be the function whose results it holds ({shown(then or '')}): {why}"
                 )
         return None
-
-
-def shown(identity: str) -> str:
-    """Cut a long identity for a sentence."""
-    return identity if len(identity) <= _MOST_SHOWN else f"{identity[:_MOST_SHOWN]}…"
 
 
 _references: dict[str, frozenset[str] | None] = {}

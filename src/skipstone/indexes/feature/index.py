@@ -29,8 +29,8 @@ from skipstone.querying.filter import Filter
 from skipstone.toolkit.values import is_atomic
 
 if TYPE_CHECKING:
-    from skipstone.engines.spark.preparation import Preparation
     from skipstone.indexing.objects import DataObject
+    from skipstone.indexing.source import Preparation
     from skipstone.querying.clause import Metadata
 
 __all__ = ["FeatureClause", "FeatureFilter", "FeatureIndex", "FeatureMetadata"]
@@ -116,7 +116,7 @@ class FeatureIndex(Index):
         return True
 
     def prepare(self, scan: Preparation) -> Self:
-        padded = {c["n"] for c in json.loads(scan.scan.describe())["columns"] if _PADDED.search(c.get("d", ""))}
+        padded = {name for name, said in scan.reads_as.items() if _PADDED.search(said)}
         conditions = []
         for name, predicate in self.pairs:
             try:

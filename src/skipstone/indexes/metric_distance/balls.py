@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from skipstone.indexes.metric_distance.metrics import Metric, Points
+    from skipstone.functions.distances.metrics import Metric, Points
 
 __all__ = ["KEPT_BYTES", "Ball", "Cloud", "as_points"]
 

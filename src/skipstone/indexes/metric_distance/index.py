@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 from skipstone.errors import SettingError, UnsupportedTypeError
 from skipstone.expressions import tree
 from skipstone.expressions.tree import Call, Column, Comparison, In, Literal
-from skipstone.indexes.metric_distance.balls import Ball, Cloud, as_points
-from skipstone.indexes.metric_distance.metrics import (
+from skipstone.functions.distances.metrics import (
     FUNCTIONS_VERSION,
     METRICS,
     Euclidean,
@@ -27,8 +26,9 @@ from skipstone.indexes.metric_distance.metrics import (
     VectorMetric,
     one_less_cosine,
 )
+from skipstone.functions.distances.vectors import read_vectors
+from skipstone.indexes.metric_distance.balls import Ball, Cloud, as_points
 from skipstone.indexes.metric_distance.own_metrics import OwnMetric
-from skipstone.indexes.metric_distance.vectors import read_vectors
 from skipstone.indexing.environment import MACHINE
 from skipstone.indexing.index import Index
 from skipstone.indexing.metadata_type import MetadataType

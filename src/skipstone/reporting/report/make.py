@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import skipstone
-from skipstone.engines.spark.job import list_objects
 from skipstone.errors import DatasetError, SkipstoneError
 from skipstone.reporting.describe import DESCRIBE_SCHEMA, describe_rows
 from skipstone.reporting.indicators import Indicators, WorkloadIndicators
@@ -25,10 +24,10 @@ from skipstone.settings import get_setting
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from skipstone.dataset import Dataset
-    from skipstone.maintenance import Target
+    from skipstone.indexing.target import Target
 
 __all__ = ["Report", "make_report"]
 
@@ -124,7 +123,7 @@ def make_report(
     return Report(
         {
             "format": FORMAT,
-            "conditions": _conditions(target),
+            "conditions": _conditions(dataset.dataframe.sparkSession),
             "dataset": about,
             "indexes": indexes,
             "queries": found,
@@ -147,29 +146,29 @@ def _planned(dataset: Dataset, queries: Iterable[str | DataFrame | Statement]) -
     return [(statement, next(texts) if df is None else df) for statement, df in numbered]
 
 
-def _conditions(target: Target) -> dict[str, Any]:
+def _conditions(spark: SparkSession) -> dict[str, Any]:
     """Say where and when the figures come from."""
-    context = target.spark.sparkContext
+    context = spark.sparkContext
     return {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "skipstone": skipstone.__version__,
-        "spark": target.spark.version,
+        "spark": spark.version,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "cores": os.cpu_count(),
         "master": context.master,
-        "store": get_setting(target.spark, "store"),
+        "store": get_setting(spark, "store"),
     }
 
 
 def _about(target: Target) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Describe the dataset and its indexes; metadata that cannot be read is said to be so."""
-    listed = list_objects(target.spark, target.scan)
+    listed = target.source.list_objects()
     size = sum(data_object.length for data_object in listed)
     about: dict[str, Any] = {
         "root": target.root,
-        "format": target.relation.format,
-        "table": target.relation.table,
+        "format": target.source.relation.format,
+        "table": target.source.relation.table,
         "objects": len(listed),
         "bytes": size,
         "rows": None,

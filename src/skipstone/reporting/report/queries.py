@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from skipstone.engines.spark.client import SPARK_ERRORS
 from skipstone.errors import SkipstoneError, SoundnessError
 from skipstone.reporting.contributions import Contribution, contributions
 from skipstone.reporting.indicators import Indicators
@@ -58,29 +59,25 @@ def measure_queries(dataset: Dataset, queries: Sequence[PlannedQuery]) -> list[I
     SoundnessError
         When an object with a relevant row was skipped.
     """
-    from pyspark.errors import PySparkException
-
     scanning = [query.df for query in queries if query.scans]
     try:
         measured = iter(dataset.indicators(scanning) if scanning else ())
         return [next(measured) if query.scans else query.explained for query in queries]
     except SoundnessError:
         raise
-    except (SkipstoneError, PySparkException):  # of one of them: the others are measured on their own
+    except (SkipstoneError, *SPARK_ERRORS):  # of one of them: the others are measured on their own
         return [_measured(dataset, query) if query.scans else query.explained for query in queries]
 
 
 def _measured(dataset: Dataset, query: PlannedQuery) -> Indicators | str:
     """Measure one query, or say why it cannot be measured."""
-    from pyspark.errors import PySparkException
-
     try:
         return dataset.indicators(query.df)
     except SoundnessError:
         raise
     except SkipstoneError as error:
         return f"Not measured: {error}"
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         return f"Not measured: {spark_says(error)}"
 
 

@@ -6,8 +6,9 @@ import re
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from skipstone.engines.spark.client import SPARK_ERRORS, Client
 from skipstone.errors import WorkloadError
 from skipstone.reporting.report.format import visible
 
@@ -141,14 +142,12 @@ def analysed(df: DataFrame, statements: Iterable[Statement]) -> list[DataFrame]:
     WorkloadError
         When a statement is not SQL, does not fit the dataset, or is anything but a query; the message names it.
     """
-    from pyspark.errors import PySparkException
-
     found: list[DataFrame] = []
     with _viewed(df):
         for statement in statements:
             try:
                 found.append(_analysed(df, statement))
-            except PySparkException as error:
+            except SPARK_ERRORS as error:
                 msg = f"{statement.named}: {spark_says(error)}"
                 raise WorkloadError(msg) from error
     return found
@@ -157,9 +156,10 @@ def analysed(df: DataFrame, statements: Iterable[Statement]) -> list[DataFrame]:
 def _analysed(df: DataFrame, statement: Statement) -> DataFrame:
     """Analyse one statement; commands are refused before Spark can run them."""
     spark = df.sparkSession
-    if _parses(spark, "parseQuery", statement.text):
+    client = Client(spark)
+    if client.is_query(statement.text):
         return spark.sql(statement.text)
-    if _parses(spark, "parsePlan", statement.text):
+    if client.is_statement(statement.text):
         msg = (
             f"{statement.named} is not a query: a workload holds SELECTs and predicates, nothing that changes anything"
         )
@@ -167,18 +167,6 @@ def _analysed(df: DataFrame, statement: Statement) -> DataFrame:
     if statement.text[_code_start(statement.text) :][:6].upper() in ("SELECT", "WITH"):
         return spark.sql(statement.text)  # raises what is wrong with it
     return df.where(statement.text)
-
-
-def _parses(spark: SparkSession, method: str, text: str) -> bool:
-    """Say whether Spark's parser takes a text."""
-    from pyspark.errors import ParseException
-
-    session: Any = spark._jsparkSession
-    try:
-        getattr(session.sessionState().sqlParser(), method)(text)
-    except ParseException:
-        return False
-    return True
 
 
 @contextmanager

@@ -17,14 +17,14 @@ import uuid
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from skipstone.stores.timing import timed_read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["FileEntry", "FileSystem", "LocalFileSystem", "file_system_for", "scheme_of"]
+__all__ = ["FileEntry", "FileSystem", "LocalFileSystem", "local_file_system", "scheme_of"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
@@ -200,21 +200,12 @@ def scheme_of(path: str) -> str:
     return found[1].lower() if found else ""
 
 
-def file_system_for(path: str, spark: Any = None) -> FileSystem:
-    """Choose by scheme: ``file:`` goes straight to the disk, everything else through Spark's Hadoop file systems.
-
-    A path without a scheme belongs to the session's default file system; without a session, to the local disk.
-    """
-    scheme = scheme_of(path)
-    if scheme == "file" or (not scheme and spark is None):
-        return LocalFileSystem()
-    if spark is None:
+def local_file_system(path: str) -> FileSystem:
+    """Return the local disk for a path of it; an engine reaches others."""
+    if scheme_of(path) not in ("", "file"):
         msg = f"{path} needs a Spark session to be reached: only file: paths can do without"
         raise OSError(msg)
-    from skipstone.engines.spark.hadoop import HadoopFileSystem
-
-    remote = HadoopFileSystem(spark)
-    return LocalFileSystem() if not scheme and scheme_of(remote.qualify(path)) == "file" else remote
+    return LocalFileSystem()
 
 
 def _open_regular(path: Path) -> int:

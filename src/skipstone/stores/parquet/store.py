@@ -30,13 +30,14 @@ from skipstone.stores.metadata_store import Change, Evaluation, IndexRecord, Met
 from skipstone.stores.parquet.cleaning import clean
 from skipstone.stores.parquet.definitions_folder import DefinitionsFolder
 from skipstone.stores.parquet.encryption import Keys
-from skipstone.stores.parquet.filesystem import FileSystem, file_system_for, scheme_of
+from skipstone.stores.parquet.filesystem import FileSystem, local_file_system, scheme_of
 from skipstone.stores.parquet.layout import DEFINITIONS, PARTS, dataset_folder, normal_root
 from skipstone.stores.parquet.manifest_folder import ABSENCES, ManifestFolder
 from skipstone.stores.parquet.writer import Committer
 from skipstone.stores.parts.part_footer import IDENTITY
 from skipstone.stores.parts.parts import Meter, PartFile
 from skipstone.stores.recovery import check_newest, recover
+from skipstone.stores.services import services_of
 from skipstone.stores.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class ParquetStore(MetadataStore):
     Parameters
     ----------
     file_systems
-        Gives the file system of a path, such as ``lambda path: file_system_for(path, spark)``; by default local disks.
+        Gives the file system of a path, such as an engine's; by default local disks.
     location
         Base folder for the metadata of all datasets; beside the data when not given.
     cache_bytes
@@ -86,20 +87,19 @@ class ParquetStore(MetadataStore):
 
     @classmethod
     def for_session(cls, spark: SparkSession, settings: Mapping[str, str]) -> Self:
-        from skipstone.engines.spark.evaluation import SparkPartEvaluator
-
         kms = {name.removeprefix(_KMS): value for name, value in settings.items() if name.startswith(_KMS)}
+        services = services_of(spark)
         return cls(
-            lambda path: file_system_for(path, spark),
+            services.file_systems,
             settings.get("location") or None,
             cache_bytes=_byte_count(settings.get("cacheBytes", "")),
-            part_evaluator=SparkPartEvaluator(spark),
+            part_evaluator=services.evaluator,
             keys=Keys(kms) if kms else None,
         )
 
     def __init__(
         self,
-        file_systems: Callable[[str], FileSystem] = file_system_for,
+        file_systems: Callable[[str], FileSystem] = local_file_system,
         location: str | None = None,
         *,
         cache_bytes: int = _CACHE_BYTES,

@@ -31,8 +31,8 @@ import numpy as np
 import pyarrow as pa
 
 from skipstone.errors import SettingError
-from skipstone.indexes.metric_distance.edits import edit_distances
-from skipstone.indexes.metric_distance.vectors import NO_VECTOR, read_vectors
+from skipstone.functions.distances.edits import edit_distances
+from skipstone.functions.distances.vectors import NO_VECTOR, read_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skipstone.engines.spark.aggregates import aggregates_of, collect_with_aggregates, prefers_aggregates
-from skipstone.engines.spark.arrow_job import collect_with_arrow
-from skipstone.engines.spark.columns import BoundIndex
-from skipstone.engines.spark.footers import collect_from_footers
-from skipstone.engines.spark.progress import shown_progress
-from skipstone.engines.spark.silent import must_be_silent
-from skipstone.engines.spark.source import ObjectSource
 from skipstone.errors import IndexingError
-from skipstone.indexing.failures import ReadFailedError, explained_failures
+from skipstone.indexing.failures import ReadFailedError
+from skipstone.indexing.records import field_column, split_field_column
+from skipstone.indexing.source import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from pyspark.sql import SparkSession
+    from collections.abc import Mapping, Sequence
 
     from skipstone.indexing.objects import DataObject
+    from skipstone.indexing.source import BoundIndex, Source
 
-__all__ = ["BoundIndex", "Outcome", "collect", "field_column", "index_objects", "list_objects"]
+__all__ = ["index_objects"]
 
 # How far apart, in milliseconds, two writes must be for their modification times to differ for certain.
 _LOCAL_MARGIN = 100
@@ -35,46 +28,16 @@ _REMOTE_MARGIN = 3_000
 _COLLECT_TRIES = 3
 # More single objects than this are looked up by listing the folders that they lie in.
 _MOST_SINGLE_PATHS = 256
-_BLOCK_COLUMNS = ("object", "row_count")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What an index job gave.
-
-    ``table`` is as ``Change.added`` wants it; ``fields`` spells the Arrow types of each index's stored fields, by the
-    index's id; ``listed`` counts the objects that were to be indexed, ``left_out`` those that changed or vanished
-    meanwhile, ``untrusted`` those written too shortly before to tell a later write apart.  ``failures`` says what an
-    index raised, by its id and the object's path: that index has nothing of that object.
-    """
-
-    table: pa.Table
-    fields: Mapping[str, Mapping[str, str]]
-    listed: int
-    left_out: int
-    untrusted: int
-    failures: Mapping[tuple[str, str], str] = field(default_factory=dict)
-
-
-def field_column(index_id: str, name: str) -> str:
-    """Name the column that holds one field of one index, as the metadata stores do."""
-    return f"{index_id}:{name}"
-
-
-def list_objects(spark: SparkSession, scan: Any, paths: Iterable[str] | None = None) -> list[DataObject]:
-    """List a scan's objects anew, or only those of some objects and folders."""
-    return ObjectSource(spark, scan).list_objects(paths)
 
 
 def index_objects(
-    spark: SparkSession,
-    scan: Any,
+    source: Source,
     bound: Sequence[BoundIndex],
     wanted: Sequence[DataObject] | None = None,
     *,
     progress: bool | None = None,
 ) -> Outcome:
-    """Collect the metadata of a scan's objects, or of the wanted ones of them, in the state in which they were read.
+    """Collect the metadata of a dataset's objects, or of the wanted ones of them, in the state in which they were read.
 
     Objects are listed before and after, and only what is equal in both is kept: the reader does not say which state of
     a file it read.  An object written within the clock's granularity of the first listing could be written once more
@@ -90,10 +53,9 @@ def index_objects(
     IndexingError
         When an index raises on every object, or an object that did not change cannot be read.
     """
-    source = ObjectSource(spark, scan)
     source.refuse_unsteady_rows()
     before, paths, listed_at = _settled_listing(source, wanted)
-    with shown_progress(spark, f"Indexing {len(before):,} objects", wanted=progress):
+    with source.progress(f"Indexing {len(before):,} objects", wanted=progress):
         selected, collected = _collect_what_stays(source, before, paths, bound)
     kept = set(_still_there(source, selected, paths))
     table, fields = _named_by_index(collected, selected, bound)
@@ -107,36 +69,15 @@ def index_objects(
     return Outcome(table, fields, listed, listed - table.num_rows, untrusted, failures)
 
 
-def collect(source: ObjectSource, objects: Sequence[DataObject], bound: Sequence[BoundIndex]) -> pa.Table:
-    """Collect the metadata of objects of the last listing by the cheapest path that is sound.
-
-    Returns
-    -------
-    pyarrow.Table
-        Columns ``object`` (its place in ``objects``), ``row_count``, and ``i:field`` for the i-th index.
-    """
-    with explained_failures([name for b in bound for name in b.index.functions or ()]):
-        certain = collect_from_footers(source, objects, bound)
-        if certain is None:
-            return _collect_by_reading(source, objects, bound)
-        heard_of = set(certain.column("object").to_pylist())
-        rest = [number for number in range(len(objects)) if number not in heard_of]
-        if not rest:
-            return certain
-        read = _collect_by_reading(source, [objects[number] for number in rest], bound)
-        renumbered = pa.array(rest, pa.int32()).take(read.column("object"))
-        return pa.concat_tables([certain, read.set_column(0, "object", renumbered)])
-
-
 def _collect_what_stays(
-    source: ObjectSource, objects: list[DataObject], paths: list[str] | None, bound: Sequence[BoundIndex]
+    source: Source, objects: list[DataObject], paths: list[str] | None, bound: Sequence[BoundIndex]
 ) -> tuple[list[DataObject], pa.Table]:
     """Collect, and when an object cannot be read, once more without those that changed or vanished meanwhile."""
     tries_left = _COLLECT_TRIES
     while True:
         tries_left -= 1
         try:
-            return objects, collect(source, objects, bound)
+            return objects, source.collect(objects, bound)
         except ReadFailedError:
             unchanged = _still_there(source, objects, paths)
             if len(unchanged) == len(objects) or not tries_left:
@@ -144,16 +85,8 @@ def _collect_what_stays(
             objects = unchanged
 
 
-def _collect_by_reading(source: ObjectSource, objects: Sequence[DataObject], bound: Sequence[BoundIndex]) -> pa.Table:
-    """Collect by reading the columns."""
-    aggregates = None if must_be_silent(bound) else aggregates_of(bound)
-    if aggregates is not None and prefers_aggregates(source.described["format"], bound):
-        return collect_with_aggregates(source, objects, bound, aggregates)
-    return collect_with_arrow(source, objects, bound)
-
-
 def _settled_listing(
-    source: ObjectSource, wanted: Sequence[DataObject] | None
+    source: Source, wanted: Sequence[DataObject] | None
 ) -> tuple[list[DataObject], list[str] | None, float]:
     """List what is to be indexed, once its youngest object is old enough for its time to tell states apart.
 
@@ -183,7 +116,7 @@ def _paths(objects: Sequence[DataObject]) -> list[str]:
     return sorted({o.path.rpartition("/")[0] for o in objects})
 
 
-def _still_there(source: ObjectSource, objects: Sequence[DataObject], paths: list[str] | None) -> list[DataObject]:
+def _still_there(source: Source, objects: Sequence[DataObject], paths: list[str] | None) -> list[DataObject]:
     """Give the objects that are listed in the same state now."""
     now = set(source.list_objects(paths)) if objects else set()
     return [o for o in objects if o in now]
@@ -217,8 +150,8 @@ def _named_by_index(
     }
     fields: dict[str, dict[str, str]] = {b.id: {} for b in bound}
     for column in collected.column_names:
-        if column not in _BLOCK_COLUMNS:
-            place, _, name = column.partition(":")
+        if (split := split_field_column(column)) is not None:
+            place, name = split
             index_id = bound[int(place)].id
             values = collected.column(column)
             if name:

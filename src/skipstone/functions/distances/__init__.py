@@ -1,0 +1,1 @@
+"""Distances: metrics, and the functions of a query that compute them."""

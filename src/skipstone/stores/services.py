@@ -1,0 +1,36 @@
+"""What an engine's session does for a store: reach its file systems, and evaluate metadata that is too large here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from skipstone.stores.evaluation import PartEvaluator
+    from skipstone.stores.parquet.filesystem import FileSystem
+
+__all__ = ["Services", "provide_services", "services_of"]
+
+
+@dataclass(frozen=True)
+class Services:
+    """The file system of each path, and what evaluates clauses where the engine runs."""
+
+    file_systems: Callable[[str], FileSystem]
+    evaluator: PartEvaluator
+
+
+_providers: list[Callable[[Any], Services]] = []
+
+
+def provide_services(provider: Callable[[Any], Services]) -> None:
+    """Let an engine say what its sessions do for stores."""
+    _providers[:] = [provider]
+
+
+def services_of(session: Any) -> Services:
+    """Return what a session does for stores."""
+    (provider,) = _providers
+    return provider(session)
