@@ -286,7 +286,7 @@ class Lake:
             os.utime(path, (status.st_atime - seconds, status.st_mtime - seconds), follow_symlinks=False)
 
     def plan(self, query: Expression, store: MetadataStore | None = None) -> Plan:
-        relation = self.target.relation
+        relation = self.target.source.relation
         return plan_scan(relation, query, store or self.store, FunctionIdentities({}, lambda _: None))
 
     def skipped(self, query: Expression, listed: Mapping[str, State], said: list[str]) -> set[str]:

@@ -6,7 +6,6 @@ import os
 
 import pytest
 
-from skipstone.indexing import job
 from tests.faults import lake as lake_module
 from tests.faults.lake import Lake, make_indexed, write_object
 
@@ -56,6 +55,7 @@ def touched(path):
 
 
 CHANGES = [replaced, replaced_now, longer_with_the_old_time, appended, truncated, emptied, deleted, touched]
+COLLECT = lake_module.Source.collect
 MOMENTS = ["between listing and reading", "between reading and listing again"]
 
 
@@ -65,7 +65,7 @@ def meddling(moment, change, path):
     def collect(source, objects, bound):
         if moment == MOMENTS[0] and not done:
             done.append(change(path))
-        found = lake_module.collect(source, objects, bound)
+        found = COLLECT(source, objects, bound)
         if moment == MOMENTS[1] and not done:
             done.append(change(path))
         return found
@@ -83,10 +83,10 @@ def test_an_object_that_changes_while_it_is_indexed(lakes, tally, monkeypatch, a
         write_object(lake.path(1), 1, modified=1_700_003_000)
     count = tally.of("objects change while indexed", f"{change.__name__.replace('_', ' ')}, {moment}")
     count.faults += 1
-    monkeypatch.setattr(job, "collect", meddling(moment, change, lake.path(1)))
+    monkeypatch.setattr(lake_module.Source, "collect", meddling(moment, change, lake.path(1)))
     report = lake.create() if action == "create" else lake.refresh()
     assert report.left_out == 1
-    monkeypatch.setattr(job, "collect", lake_module.collect)
+    monkeypatch.setattr(lake_module.Source, "collect", COLLECT)
     if change in (appended, truncated, emptied):
         write_object(lake.path(1), 1, "changed", modified=1_700_004_444)  # until then no reader can read it
     tally.asked(count, lake.reopened().ask())
@@ -102,7 +102,7 @@ def test_an_object_that_changes_while_it_is_indexed(lakes, tally, monkeypatch, a
 def test_other_rows_of_the_same_length_and_time(lakes, tally, monkeypatch):
     """Put there before the object is read they are what is indexed; put there later, no listing shows it (the docs)."""
     lake = Lake(lakes / "lake")
-    monkeypatch.setattr(job, "collect", meddling(MOMENTS[0], same_length_and_time, lake.path(1)))
+    monkeypatch.setattr(lake_module.Source, "collect", meddling(MOMENTS[0], same_length_and_time, lake.path(1)))
     lake.create()
     count = tally.of("objects change while indexed", f"same length and time, {MOMENTS[0]}")
     count.faults += 1

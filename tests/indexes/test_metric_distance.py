@@ -221,7 +221,7 @@ def test_points_may_be_structs():
 def test_fields_of_a_point_are_known_by_name():
     names = pa.struct([("longitude", pa.float64()), ("latitude", pa.float64())])
     point = pa.array([{"longitude": 170.0, "latitude": 10.0}, None], names)
-    found = distances.haversine_distance(point, pa.array([[10.0, 170.0]] * 2))
+    found = vectorised.haversine_distance(point, pa.array([[10.0, 170.0]] * 2))
     assert found.to_pylist() == [0.0, None]
     metric = METRICS["haversine"]
     assert metric.supports("struct<longitude:double,latitude:double>")
@@ -578,13 +578,13 @@ def test_the_globe():
 def test_distances_of_arrays_that_are_not_vectors():
     one = pa.array([None, [1.0, None], [1.0], [], [NAN, 1.0], [INF, 0.0], [1e308, -1e308]])
     other = pa.array([[1.0, 1.0], [1.0, 1.0], [1.0, 1.0], [], [1.0, 1.0], [1.0, 1.0], [-1e308, 1e308]])
-    assert distances.euclidean_distance(one, other).to_pylist()[:4] == [None, None, None, 0.0]
-    assert math.isnan(distances.euclidean_distance(one, other)[4].as_py())
-    assert distances.manhattan_distance(one, other).to_pylist()[5:] == [INF, INF]
-    assert distances.angular_distance(one, other).to_pylist()[:4] == [None] * 4
+    assert vectorised.euclidean_distance(one, other).to_pylist()[:4] == [None, None, None, 0.0]
+    assert math.isnan(vectorised.euclidean_distance(one, other)[4].as_py())
+    assert vectorised.manhattan_distance(one, other).to_pylist()[5:] == [INF, INF]
+    assert vectorised.angular_distance(one, other).to_pylist()[:4] == [None] * 4
     zero = pa.array([[0.0, 0.0], [-0.0, 1.0]])
-    assert distances.cosine_distance(zero, pa.array([[1.0, 0.0]] * 2)).to_pylist() == [None, pytest.approx(1.0)]
-    assert distances.haversine_distance(zero, zero).to_pylist() == [0.0, 0.0]
+    assert vectorised.cosine_distance(zero, pa.array([[1.0, 0.0]] * 2)).to_pylist() == [None, pytest.approx(1.0)]
+    assert vectorised.haversine_distance(zero, zero).to_pylist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -600,13 +600,13 @@ def test_distances_of_arrays_that_are_not_vectors():
 )
 def test_numbers_of_every_type_and_layout(literal):
     column = pa.array([[9.0], None, [0.0, 0.0], [3.0, 4.0]])[1:]
-    assert distances.euclidean_distance(column, literal).to_pylist() == [None, 5.0, 0.0]
+    assert vectorised.euclidean_distance(column, literal).to_pylist() == [None, 5.0, 0.0]
 
 
 def test_decimals_become_the_nearest_double():
     text = "0.1000000000000000055511151231257827021"
     column = pa.array([[Decimal(text)]], pa.list_(pa.decimal128(38, 37)))
-    found = distances.manhattan_distance(column, pa.array([[0.0]]))[0].as_py()
+    found = vectorised.manhattan_distance(column, pa.array([[0.0]]))[0].as_py()
     assert found == float(Decimal(text)) == METRICS["manhattan"].literal((Decimal(text),), "array<decimal(38,37)>")[0]
 
 

@@ -17,6 +17,7 @@ from skipstone.indexes.bloom_filter import BloomFilterIndex
 from skipstone.indexes.hybrid import HybridIndex
 from skipstone.indexes.minmax import MinMaxIndex
 from skipstone.indexes.value_list import ValueListIndex
+from skipstone.indexing import job
 from skipstone.indexing.job import index_objects
 from skipstone.indexing.records import field_column
 from tests.indexing.helpers import bind, by_file, rows_of, run, source_and_objects, source_of
