@@ -107,7 +107,7 @@ def _commit(dataset: Dataset, objects: int, key: str | None) -> None:
                 type_name=one.index.type_name,
                 options=dict(one.index.options()),
                 columns=one.columns,
-                profile=target.relation.profile(one.columns),
+                profile=target.relation.profiles(one.columns, one.index.environment_groups(one.columns))[0],
                 fields={name: str(array.type) for name, array in values.items()},
                 key=key,
             )

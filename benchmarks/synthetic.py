@@ -68,7 +68,7 @@ def _write_metadata(spark: SparkSession, generated: Generated) -> None:
                 type_name=one.index.type_name,
                 options=dict(one.index.options()),
                 columns=one.columns,
-                profile=target.relation.profile(one.columns),
+                profile=target.relation.profiles(one.columns, one.index.environment_groups(one.columns))[0],
                 fields={name: str(array.type) for name, array in values.items()},
             )
         )
