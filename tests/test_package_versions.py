@@ -399,6 +399,20 @@ def test_namespaces_in_zips(lake, monkeypatch):
     assert versions("told_z.n") is None
 
 
+def test_folders_of_data_in_zips_are_no_modules(lake, monkeypatch):
+    with zipfile.ZipFile(lake.local / "jar.jar", "w") as jar:
+        jar.writestr("told_proto/", "")
+        jar.writestr("told_proto/message.proto", "message M {}")
+    lake.install("told-user", {"told_user.py": "import told_proto\n"})
+    monkeypatch.syspath_prepend(lake.local / "jar.jar")
+    assert importlib.util.find_spec("told_proto") is not None
+    assert versions("told_user") == ["told-user==1.0"]
+    with zipfile.ZipFile(lake.local / "jar.jar", "a") as jar:
+        jar.writestr("told_proto/m.py", ONE)
+    importlib.invalidate_caches()
+    assert versions("told_user") is None
+
+
 def test_zipped_eggs(lake, monkeypatch):
     with zipfile.ZipFile(lake.site / "told_egg-1.0-py3.egg", "w") as archive:
         archive.writestr("told_egg.py", ONE)

@@ -147,6 +147,7 @@ def test_requests_on_different_connections_wait_at_the_same_time(far):
 
 
 def test_a_connection_is_kept_and_the_host_is_not_touched(near):
+    near.requests()
     _Handler.seen.clear()
     connection = _connect(near)
     for _ in range(3):

@@ -192,6 +192,7 @@ def test_the_store_that_the_session_chooses_is_asked(spark, tmp_path):
 
 
 def test_reports_of_several_threads_do_not_mix(spark, dataset):
+    spark.catalog.dropTempView("dataset")  # whatever a command in this session has left
     found = {}
 
     def make(number, query):

@@ -194,6 +194,8 @@ def ancestors(path: str) -> Iterator[str]:
 
 def profile_difference(indexed: ReadProfile, here: ReadProfile) -> str | None:
     """Say in words why metadata read in one way does not serve another, or ``None`` when it does."""
+    if indexed == here:
+        return None
     if indexed.format != here.format:
         return f"read as {here.format} here, as {indexed.format} when indexed"
     for what, then, now in (("option", indexed.options, here.options), ("setting", indexed.settings, here.settings)):
@@ -229,12 +231,18 @@ def changing_partitions(indexed: ReadProfile, columns: Iterable[ColumnRecord]) -
 
 def _is_credential(option: str) -> bool:
     """Say whether an option only lets a file system's client in: that changes no value, and each user has another."""
-    return option.lower().startswith("fs.") and _SECRET.search(option) is not None
+    return option.lower().startswith("fs.") and _is_secret(option)
 
 
 def _without_secret(name: str, value: str) -> str:
     """Return an option's or setting's value; of a secret one what tells it from others, and not the secret."""
-    return _hidden(name, value) if _SECRET.search(name) else value
+    return _hidden(name, value) if _is_secret(name) else value
+
+
+@lru_cache(maxsize=10_000)
+def _is_secret(name: str) -> bool:
+    """Whether a name says that its value is a secret."""
+    return _SECRET.search(name) is not None
 
 
 def _said(value: str | None) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import zipfile
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -100,7 +101,7 @@ def _files(place: str, most: int) -> list[str] | None:
     if os.path.isfile(place):  # noqa: PTH113  (many)
         return [str(Path(place))]
     if not os.path.isdir(place):  # noqa: PTH112  (many)
-        return None
+        return [] if _is_data_in_zip(place) else None
     found: list[str] = []
     count = 0
     for folder, inner, names in os.walk(place, followlinks=True):
@@ -110,6 +111,26 @@ def _files(place: str, most: int) -> list[str] | None:
             return None
         found += [str(Path(folder, one)) for one in names if one.endswith(IMPORTABLE)]
     return sorted(found)
+
+
+def _is_data_in_zip(place: str) -> bool:
+    """Whether a place is a folder in a zip that has nothing to import: Spark's own jars are on the path of workers."""
+    archive = next((folder for folder in Path(place).parents if folder.is_file()), None)
+    if archive is None:
+        return False
+    inside = f"{Path(place).relative_to(archive).as_posix()}/"
+    names = _names_in_zip(str(archive), state_of(archive))
+    return names is not None and not any(name.startswith(inside) and name.endswith(IMPORTABLE) for name in names)
+
+
+@lru_cache(maxsize=64)
+def _names_in_zip(archive: str, state: tuple[int, ...]) -> frozenset[str] | None:  # noqa: ARG001  (the state it is of)
+    """Give the names in a zip; ``None`` for what is none."""
+    try:
+        with zipfile.ZipFile(archive) as zipped:
+            return frozenset(zipped.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return None
 
 
 @lru_cache(maxsize=1024)

@@ -39,10 +39,15 @@ private[skipstone] case class Environment(groups: Map[String, Seq[(String, Strin
       case (name, value) if name.startsWith("spark.sql.") => name -> value
     }.filterNot { case (name, value) => Environment.isDefault(name, value) }.toMap
 
-  def write(g: JsonGenerator, name: String): Unit = {
-    g.writeObjectFieldStart(name)
+  private lazy val text = Json.text { g =>
+    g.writeStartObject()
     groups.toSeq.sortBy(_._1).foreach { case (group, entries) => Json.map(g, group, entries) }
     g.writeEndObject()
+  }
+
+  def write(g: JsonGenerator, name: String): Unit = {
+    g.writeFieldName(name)
+    g.writeRawValue(text)
   }
 }
 
@@ -111,14 +116,34 @@ private[skipstone] object Environment {
   private val harmless = new ConcurrentHashMap[String, java.lang.Boolean]()
   private val harmlessHadoop = new ConcurrentHashMap[String, java.lang.Boolean]()
 
+  // All that a description is made of. Between two queries little of it changes, and comparing is less work than making.
+  private case class Seen(set: Map[String, String], options: Map[String, String], properties: Seq[(String, String)],
+      hadoop: Seq[(String, String)], jvm: Jvm, zone: String)
+  private val described = new ConcurrentHashMap[String, (Seen, Environment)]()
+
   def of(session: classic.SparkSession, format: String, options: Map[String, String]): Environment = {
-    val conf = session.sessionState.conf
-    val set = conf.getAllConfs
-    val zone = zoned(conf.sessionLocalTimeZone)
+    val context = session.sparkContext
+    val properties = Option(context.getLocalProperties).toSeq.flatMap(_.asScala).filter(p => SQLConf.containsConfigKey(p._1))
+    // The session's zone is by default the JVM's.
+    val seen = Seen(session.sessionState.conf.getAllConfs, options, properties, shared(context.hadoopConfiguration),
+      Executors.jvm(context), TimeZone.getDefault.getID)
+    val last = described.get(format)
+    if (last != null && last._1 == seen) last._2 else {
+      val made = of(format, seen)
+      described.put(format, seen -> made)
+      made
+    }
+  }
+
+  /** From what was seen and nothing else, whatever changes meanwhile. */
+  private def of(format: String, seen: Seen): Environment = {
+    import seen.{jvm, options, set}
+    val conf = new SQLConf
+    set.foreach { case (name, value) => conf.settings.put(name, value) }
+    val zone = zoned(set.getOrElse(SQLConf.SESSION_LOCAL_TIMEZONE.key, seen.zone))
     val sensitive = "caseSensitive" -> conf.caseSensitiveAnalysis.toString
     val ansi = "ansi" -> conf.ansiEnabled.toString
-    lazy val spark = "Spark" -> SPARK_VERSION.split('.').take(2).mkString(".")
-    val jvm = Executors.jvm(session.sparkContext)
+    val spark = "Spark" -> SPARK_VERSION.split('.').take(2).mkString(".")
     val java = "Java" -> jvm.java
     val names = effectiveOf.computeIfAbsent(format, f => Effective.filter(n => SQLConf.containsConfigKey(n) && concerns(f, n)))
     val effective = names.flatMap(n => valueOf(conf, n).map(n -> _))
@@ -128,10 +153,10 @@ private[skipstone] object Environment {
         (!Own(format) || SQLConf.containsConfigKey(name)) && !isDefault(name, value)
     }
     // Tasks also see what a thread brings along, where the session has set nothing: a stream's settings, in its batches.
-    val brought = Option(session.sparkContext.getLocalProperties).toSeq.flatMap(_.asScala).filter { case (name, value) =>
-      SQLConf.containsConfigKey(name) && !set.contains(name) && !isHarmless(name) && !isDefault(name, value)
+    val brought = seen.properties.filter { case (name, value) =>
+      !set.contains(name) && !isHarmless(name) && !isDefault(name, value)
     }.map { case (name, value) => s"thread's $name" -> value }
-    val hadoop = hadoopSettings(session, set, format)
+    val hadoop = hadoopSettings(seen, format)
     val legacy = valueOf(conf, "spark.sql.legacy.timeParserPolicy").exists(_.equalsIgnoreCase("LEGACY"))
     val zones = format match {
       case "parquet" if valueOf(conf, "spark.sql.parquet.int96TimestampConversion").contains("true") => Seq("sessionTimeZone" -> zone)
@@ -172,7 +197,7 @@ private[skipstone] object Environment {
   private def lowered(options: Map[String, String]): Map[String, String] = options.map { case (k, v) => k.toLowerCase(Locale.ROOT) -> v }
 
   /** A reader gets Hadoop's settings with those of the session in them. */
-  private def hadoopSettings(session: classic.SparkSession, set: Map[String, String], format: String): Seq[(String, String)] = {
+  private def hadoopSettings(seen: Seen, format: String): Seq[(String, String)] = {
     def counts(name: String): Boolean = !isHarmlessHadoop(name) && (name.takeWhile(_ != '.') match {
       case "parquet" => format == "parquet" || !Own(format)
       case "orc" | "hive" => format == "orc" || !Own(format)
@@ -180,8 +205,8 @@ private[skipstone] object Environment {
       case _ => !OfText.exists(name.startsWith) || Text(format) || !Own(format)
     })
     val found = Map.newBuilder[String, String]
-    found ++= shared(session.sparkContext.hadoopConfiguration).filter { case (name, _) => counts(name) }
-    found ++= set.filter { case (name, value) => !name.startsWith("spark.") && value != null && counts(name) }
+    found ++= seen.hadoop.filter { case (name, _) => counts(name) }
+    found ++= seen.set.filter { case (name, value) => !name.startsWith("spark.") && value != null && counts(name) }
     found.result().toSeq.map { case (name, value) => s"hadoop $name" -> value }
   }
 
