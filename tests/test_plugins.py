@@ -54,6 +54,14 @@ def test_the_walk_through_loses_no_row(longest_index):
     assert outcome.skipped > 100
 
 
+def test_the_example_of_the_toolkit_loses_no_row(monkeypatch):
+    monkeypatch.setattr(registry, "_index_types", dict(registry._index_types))
+    section = (ROOT / "docs" / "plugins.md").read_text().partition("## The toolkit")[2]
+    names = {"__name__": "toolkit_example"}
+    exec(compile(re.search(r"```python\n(.*?)```", section, re.DOTALL)[1], "docs/plugins.md", "exec"), names)
+    assert assert_sound(names["GreatestIndex"]("n"), {"n": "int"}).skipped > 0
+
+
 def test_a_clause_that_forgets_the_longest_is_caught(longest_index, monkeypatch):
     def first_only(index, rows):
         return index.metadata_type(len(rows.column(0)[0].as_py()) if len(rows) else 0)
