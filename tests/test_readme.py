@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -73,8 +74,37 @@ def test_links_lead_somewhere(document):
             assert (document.parent / target).exists(), target
 
 
-def test_the_documents_name_real_modules():
+PAGES = [d for d in DOCUMENTS if d.name != "CHANGELOG.md" and d.parent.name != "adr"]
+PLACES = (ROOT, ROOT / "src" / "skipstone")
+
+
+@pytest.mark.parametrize("document", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_the_documents_name_real_modules(document):
+    text = document.read_text(encoding="utf-8")
+    for name in re.findall(r"`((?:[\w.-]+/)*[\w*]+\.(?:py|scala))`", text):
+        assert any(list(place.glob(name)) for place in PLACES), name
+
+
+def test_both_flows_are_walked_in_at_most_twenty_modules():
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    package = ROOT / "src" / "skipstone"
-    for name in re.findall(r"`([a-z_]+/[\w*]+\.(?:py|scala)|[a-z_]+\.py)`", text):
-        assert list(package.glob(name)), name
+    for title in ("## An index job", "## A query"):
+        walk = text.partition(title)[2].partition("\n## ")[0]
+        modules = re.findall(r"^\| \d+ \| `([\w/]+\.(?:py|scala))` \|", walk, re.MULTILINE)
+        assert 10 < len(modules) == len(set(modules)) <= 20
+
+
+def test_the_rooms_are_drawn_with_their_ranks():
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
+    (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for rank, rooms in enumerate(reversed(layers), 1):
+        (drawn,) = re.findall(rf"^ ?{rank:2d}   (.*)$", text, re.MULTILINE)
+        assert all(re.search(rf"\b{room}\b", drawn) for room in re.findall(r"\w+", rooms)), rooms
+
+
+def test_the_example_of_an_engine_skips_without_spark(capsys):
+    page = (ROOT / "docs" / "engines.md").read_text(encoding="utf-8")
+    engine, use = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    exec(compile(f"{engine}\n{use}", "docs/engines.md", "exec"), {"__name__": "engine_example"})
+    assert capsys.readouterr().out.splitlines() == re.findall(r"^print\(.*  # (.*)$", use, re.MULTILINE)
