@@ -9,14 +9,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from skipstone.engines.spark.session import configure
+from tests.shared_classes import OPTIONS, archive_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-# Sessions of tests live for minutes, several on two cores: the optimising compiler and a parallel garbage collector
-# take more time than they give (a third of the JVM's processor time, measured on tests/soundness).
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+def pytest_configure(config: pytest.Config) -> None:
+    """Let every JVM of the run start fast; whoever runs the tests may choose the options."""
+    if "workerinput" not in vars(config) and not config.option.collectonly:
+        os.environ.setdefault("SPARK_SUBMIT_OPTS", f"{OPTIONS} {archive_options()}")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
