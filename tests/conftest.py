@@ -25,7 +25,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="also run what takes long: more pairs, every Spark version")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # A file goes to one worker as a whole: those that take long first, so that no worker is left with one at the end.
+    items.sort(key=lambda item: "slow" not in item.keywords)
     if not config.getoption("--long"):
         skipped = pytest.mark.skip(reason="only with --long")
         for item in items:
