@@ -9,21 +9,26 @@ import pytest
 from pyspark.sql import SparkSession
 
 from skipstone.engines.spark.session import configure
+from tests.shared_classes import OPTIONS, archive_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-# Sessions of tests live for minutes, several on two cores: the optimising compiler and a parallel garbage collector
-# take more time than they give (a third of the JVM's processor time, measured on tests/soundness).
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+def pytest_configure(config: pytest.Config) -> None:
+    """Let every JVM of the run start fast; whoever runs the tests may choose the options."""
+    if "workerinput" not in vars(config) and not config.option.collectonly:
+        os.environ.setdefault("SPARK_SUBMIT_OPTS", f"{OPTIONS} {archive_options()}")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="also run what takes long: more pairs, every Spark version")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # A file goes to one worker as a whole: those that take long first, so that no worker is left with one at the end.
+    items.sort(key=lambda item: "slow" not in item.keywords)
     if not config.getoption("--long"):
         skipped = pytest.mark.skip(reason="only with --long")
         for item in items:

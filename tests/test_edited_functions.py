@@ -23,6 +23,8 @@ REPOSITORY = Path(__file__).parents[1]
 PROLOGUE = """
 import importlib, json, os, sys, time
 from pathlib import Path
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 import skipstone
@@ -41,9 +43,11 @@ def session(**settings):
         builder = builder.config(name.replace("__", "."), value)
     spark = skipstone.configure(builder).getOrCreate()
     if not Path(LAKE).exists():
+        Path(LAKE).mkdir()
         for number, agent in enumerate(AGENTS):
-            rows = spark.createDataFrame([(agent, 10 * number)], "ua string, n int")
-            rows.coalesce(1).write.mode("append").parquet(LAKE)
+            rows = pa.table({"ua": [agent], "n": pa.array([10 * number], pa.int32())})
+            pq.write_table(rows, f"{LAKE}/{number}.parquet")
+            os.utime(f"{LAKE}/{number}.parquet", (1_700_000_000, 1_700_000_000.5))
     return spark, Dataset.for_path(spark, LAKE)
 
 def asked(spark, predicate):

@@ -20,6 +20,8 @@ from pyspark.sql import SparkSession
 import skipstone
 from skipstone import Dataset, MinMaxIndex, ValueListIndex, skipping_stats
 
+pytestmark = pytest.mark.slow
+
 def session(builder=SparkSession.builder):
     builder = builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "1")
     return skipstone.configure(builder.config("spark.ui.showConsoleProgress", "false")).getOrCreate()

@@ -15,6 +15,8 @@ from skipstone import registry
 from skipstone.expressions import tree
 from skipstone.testing import assert_sound
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "examples" / "skipstone-lengths"
 LENGTH = tree.Call("length", (tree.Column("text", "string"),), "int")

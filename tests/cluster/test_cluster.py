@@ -11,6 +11,8 @@ import pytest
 
 from tests.servers.cluster import bare_python, clean_environment, standalone_cluster
 
+pytestmark = pytest.mark.slow
+
 APPLICATION = Path(__file__).parent / "application.py"
 
 

@@ -8,6 +8,8 @@ from tests.faults.actions import SCENES, act_and_die, make_scene
 from tests.faults.aftermath import Scene, check_aftermath
 from tests.faults.injectors import run_and_die
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", SCENES)
 def test_killed_at_every_step(lakes, tally, name):

@@ -13,6 +13,8 @@ import pytest
 from tests.indexing import event_log_application as application
 from tests.stores.keys import key_file
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -19,6 +19,8 @@ from tests.storage.workers import Worker, workers
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("part 1.parquet", "part%202.parquet", "part=3+é.parquet", "part#4.parquet")
 COUNT = 12
 

@@ -11,3 +11,5 @@ from tests.stores.search.faults import *  # noqa: E402, F403
 from tests.stores.search.in_spark import *  # noqa: E402, F403
 from tests.stores.search.support import prefix, servers, shared_prefix, url  # noqa: E402, F401
 from tests.stores.search.translation import *  # noqa: E402, F403
+
+pytestmark = pytest.mark.slow
