@@ -50,6 +50,7 @@ _HARMLESS_OPTIONS = frozenset(
         "serialization.format",
     }
 )
+_INFERRING = "inferschema"
 # Formats whose columns are found by name alone, so that the rest of the schema does not matter to one column.
 _BY_NAME = frozenset({"parquet", "json", "avro", "text"})
 _BY_POSITION = {"positionalfieldmatching": "true"}  # Avro's, which then are not
@@ -134,11 +135,17 @@ class Relation:
             options={
                 k.lower(): _without_secret(k.lower(), v)
                 for k, v in self.options.items()
-                if k.lower() not in _HARMLESS_OPTIONS and not _is_credential(k)
+                if self._counts(k.lower()) and not _is_credential(k)
             },
             settings=settings,
             schema="" if self._finds_by_name() else self.schema_digest,
         )
+
+    def _counts(self, option: str) -> bool:
+        """Whether an option may change values; in variants, what is inferred of a record is a value."""
+        if option == _INFERRING and (self.has_variants or self.format == "xml"):
+            return True
+        return option not in _HARMLESS_OPTIONS
 
     def _finds_by_name(self) -> bool:
         """Whether a column is found by its name, so that the rest of the schema does not matter to it.

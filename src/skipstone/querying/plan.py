@@ -64,6 +64,8 @@ class Plan:
     not_used: tuple[str, ...] = ()
     environment: tuple[str, ...] = ()
     """The groups of the reading environment that the decisions rest on: where they change, the plan does not hold."""
+    evidence: frozenset[str] = frozenset()
+    """The files of modules that the decisions rest on, as functions in the query refer to them."""
 
     @property
     def indexed(self) -> bool:

@@ -28,6 +28,7 @@ from skipstone.errors import SettingError, SkipstoneError
 from skipstone.expressions import deep_json
 from skipstone.expressions.from_spark import read_expression
 from skipstone.functions.geo.implications import SedonaFunctions
+from skipstone.functions.identity.package_versions import gathered_evidence
 from skipstone.indexing.relation import Relation
 from skipstone.querying.elements import ElementImplication
 from skipstone.querying.plan import Plan, plan_scan
@@ -85,7 +86,9 @@ class SparkPlanner:
             store = store_for(self._spark, relation.skipstone)
             condition = request["condition"]
             functions = query_identities(self._spark, relation.skipstone)
-            plan = plan_scan(relation, None if condition is None else read_expression(condition), store, functions)
+            with gathered_evidence() as evidence:
+                plan = plan_scan(relation, None if condition is None else read_expression(condition), store, functions)
+            plan = replace(plan, evidence=frozenset(evidence))
         except SkipstoneError as error:
             return Plan(not_used=(str(error),))
         self._remember(key, plan, store)
@@ -151,6 +154,7 @@ def _response(key: int, plan: Plan, read_seconds: float) -> bytes:
             "refuse": plan.refusal,
             "indexed": plan.indexed,
             "environment": plan.environment,
+            "evidence": sorted(plan.evidence),
             "plan": key,
         }
     ).encode()

@@ -82,6 +82,11 @@ class WorkerPackages:
             return Answer(problem=f"Spark's workers could not be asked what they run: {first_line(error)}")
 
     @property
+    def interpreter(self) -> str:
+        """Digest the path of the Python that functions are made for now, as the bridge does of a function's."""
+        return hashlib.md5(str(self._context.pythonExec).encode(), usedforsecurity=False).hexdigest()
+
+    @property
     def environment(self) -> str:
         """Digest the environment variables that workers are given now, as the bridge does of a function's; else empty.
 

@@ -28,6 +28,10 @@ class Workers(Protocol):
     """Asks the workers of an engine what they run of some packages."""
 
     @property
+    def interpreter(self) -> str:
+        """What tells the interpreter that functions are made for from others."""
+
+    @property
     def environment(self) -> str:
         """What tells the environment variables that functions are made for from others."""
 

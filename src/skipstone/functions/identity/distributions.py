@@ -46,7 +46,11 @@ Installation = tuple[tuple[str, int], ...]
 
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _FOR_DEVELOPMENT = re.compile(r"""extra\s*==\s*["'](?:benchmark|build|dev|doc|lint|test|typ)""")
-_IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+(\w[\w.]*)[ \t]+import\b|import[ \t]+(\w[^\n#;]*))", re.MULTILINE)
+_IMPORT = re.compile(
+    rb"(?:^|[;:])[ \t]*(?:from[ \t]+(\w[\w.]*)[ \t]+import\b|import[ \t]+(\w[^\n#;]*))"
+    rb"""|(?:import_module|__import__)\(\s*["'](\w[\w.]*)["']""",
+    re.MULTILINE,
+)
 _TESTS = frozenset({"tests", "test", "testing", "conftest.py"})
 _FEW_SOURCES = 50
 _MOST_SOURCES = 1_000
@@ -339,8 +343,12 @@ def _imported(one: _Facts) -> frozenset[str]:
             source = Path(one.root, path).read_bytes()
         except OSError:
             continue  # listed, and not there: nothing is imported from it
-        for whole, several in _IMPORT.findall(source):
-            names = [whole] if whole else [part.split()[0] for part in several.split(b",") if part.split()]
+        for whole, several, called in _IMPORT.findall(source):
+            names = (
+                [whole or called]
+                if whole or called
+                else [part.split()[0] for part in several.split(b",") if part.split()]
+            )
             found |= {name.decode(errors="replace").strip(".()\\\r") for name in names}
     return frozenset(found - {""})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ VERSION_SETTING = "function."
 _USERS = ("python", "java", "scala")
 _SESSION_ONLY = "~"
 _ENVIRONMENT = "/env:"
+_INTERPRETER = re.compile(r"/exec:([0-9a-f]*)")
 _CHANGED_JAR = "!"
 _UNTOLD = "?"
 CHANGED_JAR = (
@@ -126,7 +128,7 @@ class FunctionIdentities:
             return Known(None, answer.problem)
         python = answer.python or platform.python_version()
         zone = [f"zone {answer.zone}"] if answer.zone else []
-        return Known(" ".join([f"python {raw} {python}", *zone, *here.versions]), why)
+        return Known(" ".join([f"python {_INTERPRETER.sub('', raw)} {python}", *zone, *here.versions]), why)
 
     def _edited(self, kind: str, raw: str) -> str:
         """Say whether workers may run a function with a stated version as it was before it was edited."""
@@ -142,6 +144,11 @@ class FunctionIdentities:
         """Ask the workers, if there are any."""
         if self._workers is None:
             return Answer()
+        made_for = _INTERPRETER.search(raw)
+        if made_for is not None and made_for[1] != self._workers.interpreter:
+            return Answer(
+                problem="it was made for another Python than SparkContext.pythonExec is now: register it again"
+            )
         if raw.partition(_ENVIRONMENT)[2] != self._workers.environment:
             return Answer(
                 problem="it was made for workers with other environment variables than SparkContext.environment has "

@@ -10,6 +10,8 @@ import os
 import pickletools
 import re
 import sys
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.machinery import (
@@ -39,7 +41,16 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from importlib.machinery import ModuleSpec
 
-__all__ = ["OWN", "Packages", "find_module", "package_versions", "packages_here", "packages_named", "where"]
+__all__ = [
+    "OWN",
+    "Packages",
+    "find_module",
+    "gathered_evidence",
+    "package_versions",
+    "packages_here",
+    "packages_named",
+    "where",
+]
 
 OWN = "skipstone"
 """This package: workers have it as the driver sent it, so what it is does not change while an application runs."""
@@ -117,6 +128,20 @@ def _names_in(text: str) -> Iterator[str]:
             yield name
 
 
+@contextmanager
+def gathered_evidence() -> Iterator[set[str]]:
+    """Collect the files by which packages were known in a block: where one changes, what was found does not hold."""
+    found: set[str] = set()
+    token = _evidence.set(found)
+    try:
+        yield found
+    finally:
+        _evidence.reset(token)
+
+
+_evidence: ContextVar[set[str] | None] = ContextVar("evidence", default=None)
+
+
 def package_versions(names: Iterable[str]) -> list[str] | None:
     """Give the versions of modules and of all that these need; ``None`` when one has none."""
     found = packages_here(names).versions
@@ -151,6 +176,8 @@ def packages_here(names: Iterable[str]) -> Packages:
                 break
     evidence = frozenset(path for one in found.values() for path in one.evidence)
     why = next((f"{_UNTOLD.format(top)}: {one.unknown}" for top, one in found.items() if one.unknown), "")
+    if (gathering := _evidence.get()) is not None:
+        gathering |= evidence
     versions = sorted({version for one in found.values() for version in one.versions})
     return Packages(None if why else tuple(versions), why, evidence, tuple(sorted(places.items())))
 

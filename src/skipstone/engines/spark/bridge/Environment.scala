@@ -1,7 +1,7 @@
 package org.apache.spark.sql.skipstone
 
 import java.io.{ByteArrayOutputStream, ObjectOutputStream}
-import java.nio.charset.Charset
+import java.nio.charset.{Charset, StandardCharsets}
 import java.time.{Instant, ZoneId}
 import java.util.{Locale, TimeZone}
 import java.util.concurrent.ConcurrentHashMap
@@ -38,6 +38,8 @@ private[skipstone] case class Environment(groups: Map[String, Seq[(String, Strin
       case ("ansi", value) => "spark.sql.ansi.enabled" -> value
       case (name, value) if name.startsWith("spark.sql.") => name -> value
     }.filterNot { case (name, value) => Environment.isDefault(name, value) }.toMap
+
+  def isSettled: Boolean = !groups.values.flatten.exists(_._2.startsWith(Executors.NotKnown))
 
   private lazy val text = Json.text { g =>
     g.writeStartObject()
@@ -94,9 +96,12 @@ private[skipstone] object Environment {
     "queryExecutionListeners", "redaction.", "repl.", "require", "resultQueryStage", "retainGroupColumns", "run",
     "scripting.", "scriptTransformation", "selfJoin", "session.timeZone", "sessionWindow.", "shuffle", "sort", "sources.",
     "stable", "stackTraces", "statistics.", "storeAssignmentPolicy", "streaming.", "subexpressionElimination.",
-    "subquery.", "thriftServer.", "thriftserver.", "timeTravel", "timestampType", "transpose", "truncateTable", "tvf.",
+    "subquery.", "thriftServer.", "thriftserver.", "timeTravel", "transpose", "truncateTable", "tvf.",
     "ui.", "union", "useCommon", "variable.", "view.", "warehouse.", "window").map("spark.sql." + _)
   private val ButNotHarmless = Seq("execution.datasources.", "files.archive.").map("spark.sql." + _)
+  // These decide in which Python a user's function runs, and what it gets and gives: they matter to nothing else.
+  private val ForPython = Seq("execution.arrow.", "execution.pandas.", "execution.pyspark.", "execution.python", "legacy.execution.",
+    "pyspark.").map("spark.sql." + _)
   private val OfEveryFormat = Seq("files.archive.", "variant.").map("spark.sql." + _)
   private val ForWriting = "(?i)compression|pushdown|write|output|batchsize|level$|committer|summaryfiles|mergeschema|recordlevelfilter".r
 
@@ -130,7 +135,7 @@ private[skipstone] object Environment {
     val last = described.get(format)
     if (last != null && last._1 == seen) last._2 else {
       val made = of(format, seen)
-      described.put(format, seen -> made)
+      if (made.isSettled) described.put(format, seen -> made)
       made
     }
   }
@@ -170,13 +175,21 @@ private[skipstone] object Environment {
       else if (format == "orc") Seq("JVM zone" -> jvm.zone) // a timestamp may be read as text or a number
       else Nil
     val timestamps = if (Typed(format)) Seq("JVM zone" -> jvm.zone) else Nil
-    Environment(Map(
+    val forPython = set.toSeq.filter { case (n, v) => ForPython.exists(n.startsWith) && !isDefault(n, v) }
+    Environment(settled(Map(
       Values -> (Seq(sensitive) ++ zones ++ parsing ++ machine ++ effective ++ changed ++ brought ++ hadoop).sorted,
       "timestamps" -> timestamps,
       "partitions" -> (Seq("sessionTimeZone" -> zone) ++ Partitions.flatMap(n => valueOf(conf, n).map(n -> _))).sorted,
-      Session -> (Seq(ansi, sensitive, "sessionTimeZone" -> zone) ++ counting.filterNot { case (n, v) => isDefault(n, v) } ++ brought).sorted,
-      "machine" -> Seq("JVM charset" -> jvm.charset, "JVM locale" -> jvm.locale, "JVM zone" -> jvm.zone, java, spark)))
+      Session -> (Seq(ansi, sensitive, "sessionTimeZone" -> zone) ++ counting.filterNot { case (n, v) => isDefault(n, v) } ++ forPython ++ brought).distinct.sorted,
+      "machine" -> Seq("JVM charset" -> jvm.charset, "JVM locale" -> jvm.locale, "JVM zone" -> jvm.zone, java, spark))))
   }
+
+  /** A value that refers to others, which may change, is taken to be another one each time that it is looked at. */
+  private def settled(groups: Map[String, Seq[(String, String)]]): Map[String, Seq[(String, String)]] =
+    groups.map { case (group, entries) => group -> entries.map {
+      case (name, value) if value.contains("${") => name -> Executors.unknownValue(s"what $value stands for")
+      case entry => entry
+    } }
 
   /** Whether a setting of Spark SQL that names formats names this one; typed formats look at no others. */
   private def concerns(format: String, setting: String): Boolean = {
@@ -265,9 +278,14 @@ private[skipstone] object Jvm {
   /** Where names of months and the like come from; by default the release decides. */
   private val Providers = "java.locale.providers"
 
+  /** A zone by its name, and by its offsets where these are not what Java knows under that name. */
+  private def zone(zone: TimeZone): String =
+    if (zone.hasSameRules(TimeZone.getTimeZone(zone.getID))) Environment.zoned(zone.getID)
+    else s"${zone.getID} (own rules ${ExpressionJson.hex(ExpressionJson.md5(zone.toString.getBytes(StandardCharsets.UTF_8))).take(8)})"
+
   def here: Jvm = {
     val locales = Seq(Locale.getDefault, Locale.getDefault(Locale.Category.FORMAT), Locale.getDefault(Locale.Category.DISPLAY))
-    Jvm(Environment.zoned(TimeZone.getDefault.getID), locales.map(_.toString).distinct.mkString(", "), Charset.defaultCharset.name,
+    Jvm(zone(TimeZone.getDefault), locales.map(_.toString).distinct.mkString(", "), Charset.defaultCharset.name,
       (System.getProperty("java.specification.version") +: Option(System.getProperty(Providers)).toSeq).mkString(" "))
   }
 }

@@ -16,6 +16,7 @@ import org.apache.spark.{SparkContext, SparkEnv}
 private[skipstone] object Executors {
   private case class Answers(context: WeakReference[SparkContext], byExecutor: Map[String, Jvm])
   private val TasksAnExecutor = 4
+  val NotKnown = "not known yet"
 
   @volatile private var known = Answers(new WeakReference(null), Map.empty)
   private val asking = new AtomicBoolean
@@ -24,7 +25,7 @@ private[skipstone] object Executors {
     val answers = answersOf(context)
     if (!areKnown(context)) {
       askLater(context)
-      unknown("not known yet of the executors")
+      unknown(s"$NotKnown of the executors")
     } else {
       val all = answers.values.toSeq :+ Jvm.here
       def one(of: Jvm => String): String = all.map(of).distinct match {
@@ -63,6 +64,9 @@ private[skipstone] object Executors {
   private def present(context: SparkContext): Seq[String] = Try(context.getExecutorIds()).getOrElse(Nil)
 
   private def unique: String = UUID.randomUUID().toString.take(8)
+
+  /** What equals nothing, itself included when it is looked at again. */
+  def unknownValue(what: String): String = s"$NotKnown $what ($unique)"
 
   private def unknown(why: String): Jvm = {
     val text = s"$why ($unique)"

@@ -21,8 +21,10 @@ private[skipstone] case class FunctionId(name: String, kind: String, id: String,
  * Tells two definitions of one name apart.
  *
  *  - Python: the MD5 of the pickled function and return type, the way it is evaluated, and MD5s of
- *    the settings that decide how values go to Python and back and of the environment variables that
- *    its workers are given (`env:`), where these are not at their default.
+ *    the settings that decide how values go to Python and back, of the interpreter that it was made
+ *    for (`exec:`), and of the environment variables that its workers are given (`env:`), where
+ *    these are not at their default. Where the session has another interpreter run all functions,
+ *    nothing is known of it.
  *  - Java, Scala: the class, the MD5 of its byte code and of the function object as Java serialises
  *    it, an MD5 of the jars that the user brought (what it calls may be in any of them) with the
  *    version of Java, and the type of its results.
@@ -38,6 +40,7 @@ private[skipstone] object FunctionIds {
   private val PythonSettings = Seq(
     "execution.pythonUDF.", "execution.pandas.", "execution.pyspark.", "pyspark.", "legacy.execution.pythonUDF.",
     "legacy.execution.pandas.").map("spark.sql." + _)
+  private val Interpreter = "spark.sql.execution.pyspark.python"
   private val OfSpark = Seq("SPARK_", "PYSPARK_", "PYTHON_", "OMP_NUM_THREADS")
   private val UserDefined = Set("python_udf", "scala_udf", "java_udf", "hive")
 
@@ -87,9 +90,11 @@ private[skipstone] object FunctionIds {
     val command = p.func.command.toArray
     val settings = Parameters.changed(name => PythonSettings.exists(name.startsWith)).mkString(" ")
     val told = if (settings.isEmpty) "" else "/" + ExpressionJson.hex(ExpressionJson.md5(settings.getBytes(UTF_8)))
-    val id = s"${ExpressionJson.hex(ExpressionJson.md5(command))}/${p.evalType}$told${environment(p.func.envVars)}"
+    val exec = "/exec:" + ExpressionJson.hex(ExpressionJson.md5(String.valueOf(p.func.pythonExec).getBytes(UTF_8)))
+    val id = s"${ExpressionJson.hex(ExpressionJson.md5(command))}/${p.evalType}$told$exec${environment(p.func.envVars)}"
     commands.synchronized(commands.put(id, command))
-    if (p.func.broadcastVars != null && !p.func.broadcastVars.isEmpty) s"~$id" else id
+    val elsewhere = settings.contains(Interpreter)
+    if (elsewhere || (p.func.broadcastVars != null && !p.func.broadcastVars.isEmpty)) s"~$id" else id
   }
 
   // Without what Spark's runners put there themselves, some of it only when the function first runs.

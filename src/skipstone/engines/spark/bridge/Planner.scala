@@ -41,7 +41,11 @@ private[skipstone] case class Kept(id: String, rows: Int, bits: Array[Byte]) {
 private[skipstone] case class Decision(header: JsonNode, kept: Seq[Kept]) {
   def refusal: Option[String] = Option(header.get("refuse")).filterNot(_.isNull).map(_.asText)
   /** The groups of the [[Environment]] that the decision rests on. */
-  def environment: Set[String] = Option(header.get("environment")).map(_.elements().asScala.map(_.asText).toSet).getOrElse(Set.empty)
+  def environment: Set[String] = texts("environment").toSet
+  /** The files of modules that it rests on. */
+  def evidence: Seq[String] = texts("evidence")
+
+  private def texts(name: String): Seq[String] = Option(header.get(name)).toSeq.flatMap(_.elements().asScala.map(_.asText))
   def indexed: Boolean = Option(header.get("indexed")).map(_.asBoolean).getOrElse(kept.nonEmpty)
 }
 

@@ -104,6 +104,11 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
       // Listing a catalog table's partitions is not free: not for statistics alone.
       if (decision.exists(_.indexed) || described.fs.location.isInstanceOf[PartitioningAwareFileIndex]) {
         val still = new Still(described, environments, decision.map(_.environment).getOrElse(Set.empty))
+        val modules = decision.map(_.evidence).getOrElse(Nil)
+        if (modules.nonEmpty) {
+          val states = modules.map(Still.stateOf)
+          still.verify(() => modules.map(Still.stateOf) == states)
+        }
         prune(condition, rel, still, decision, entry, planner, timeout)
       } else rel
     } { error => fail(entry, error) }
@@ -154,6 +159,13 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     if (entry.skipped > 0 && isTrue(Ordering, "false") && fs.bucketSpec.exists(_.sortColumnNames.nonEmpty)) {
       // The plan would rest on the order of the kept files, and a run that reads the others does not have it.
       entry.notes = entry.notes :+ s"$Ordering makes plans depend on which files are read"
+      entry.kept = entry.total
+      entry.skipped = 0
+      entry.bytesSkipped = 0
+    }
+    if (entry.skipped > 0 && isTrue(MetadataOnly, "false")) {
+      // Spark then answers from the partitions that are listed, whether or not their files hold a row.
+      entry.notes = entry.notes :+ s"$MetadataOnly makes answers depend on which files are listed"
       entry.kept = entry.total
       entry.skipped = 0
       entry.bytesSkipped = 0
@@ -279,19 +291,26 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
  */
 private[skipstone] class Still(described: RelationJson, planned: Seq[Environment], groups: Set[String]) {
   private val stamps = planned.map(_.stamp(groups))
-  @volatile private var unchanged: Option[() => Boolean] = None
+  @volatile private var unchanged: List[() => Boolean] = Nil
 
   def holds: Boolean = described.environments().map(_.stamp(groups)) == stamps && unchanged.forall(_())
 
-  /** From now on the objects that were not kept must also be as they were listed. */
-  def verify(check: () => Boolean): Unit = unchanged = Some(check)
-  def verifies: Boolean = unchanged.isDefined
+  /** From now on something else must also be as it was: the objects that were not kept, modules of functions. */
+  def verify(check: () => Boolean): Unit = unchanged ::= check
+  def verifies: Boolean = unchanged.nonEmpty
 
   /** Whether the decision rests on what tasks look up even where columns are read: for expressions, or of the JVM. */
   val isLookedUp: Boolean = groups(Environment.Session) || stamps.exists(_.values.flatten.exists(_._1.startsWith("JVM ")))
 
   /** The settings that a task may look up, where they are not at their defaults. */
   lazy val lookedUp: Map[String, String] = planned.map(_.lookedUp(groups)).reduceOption(_ ++ _).getOrElse(Map.empty)
+}
+
+private[skipstone] object Still {
+  def stateOf(file: String): (Long, Long) = {
+    val found = new java.io.File(file)
+    (found.lastModified, found.length)
+  }
 }
 
 /** Takes the condition of a scan at the point where the rule runs, and plans nothing. */
@@ -318,6 +337,7 @@ private[skipstone] object Capture {
 }
 
 private[skipstone] object SkipstoneRule {
+  private val MetadataOnly = "spark.sql.optimizer.metadataOnly"
   private val Ordering = "spark.sql.legacy.bucketedTableScan.outputOrdering"
   private val warned = ConcurrentHashMap.newKeySet[String]()
 
