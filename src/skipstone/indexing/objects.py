@@ -4,44 +4,24 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
 
-__all__ = ["STATE_COLUMNS", "DataObject", "State", "recorded_states"]
+__all__ = ["STATE_COLUMNS", "DataObject", "State", "describes", "recorded_states"]
 
 STATE_COLUMNS = ("length", "modified", "etag")
 """The columns of ``MetadataStore.objects`` that a recorded ``State`` is made of."""
 
+State: TypeAlias = tuple[int, int, str]
+"""What tells one state of a file from another: its length, modification time and e-tag.
 
-class State(NamedTuple):
-    """What tells one state of a file from another.
-
-    Two states are the same if all three are equal.  Index jobs and reports ask for that: an object that has an e-tag by
-    now is worth collecting once more.  Queries ask whether what was recorded still ``describes`` the object.
-    """
-
-    length: int
-    modified: int
-    etag: str = ""
-
-    def describes(self, listed: State) -> bool:
-        """Whether metadata that was recorded in this state describes an object as it is listed.
-
-        An e-tag counts where one was recorded.  Where none was, length and time told the states apart when the metadata
-        was made, and still do.
-
-        Examples
-        --------
-        >>> State(10, 1_700_000_000_000).describes(State(10, 1_700_000_000_000, "a"))
-        True
-        >>> State(10, 1_700_000_000_000, "a").describes(State(10, 1_700_000_000_000))
-        False
-        """
-        return self[:2] == listed[:2] and self.etag in ("", listed.etag)
+Index jobs and reports ask whether two are equal: an object that has an e-tag by now is worth collecting once more.
+Queries ask whether the recorded one still ``describes`` the object.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +40,7 @@ class DataObject:
     @property
     def state(self) -> State:
         """The state in which it was listed."""
-        return State(self.length, self.modified, self.etag)
+        return self.length, self.modified, self.etag
 
     @property
     def digest(self) -> bytes:
@@ -79,4 +59,20 @@ def recorded_states(objects: pa.Table, key: str = "path") -> Iterator[tuple[Any,
         ``path`` or ``digest``.
     """
     states = zip(*(objects.column(name).to_pylist() for name in STATE_COLUMNS), strict=True)
-    return zip(objects.column(key).to_pylist(), map(State._make, states), strict=True)
+    return zip(objects.column(key).to_pylist(), states, strict=True)
+
+
+def describes(recorded: State, listed: State) -> bool:
+    """Whether metadata that was recorded in one state describes an object that is listed in another.
+
+    An e-tag counts where one was recorded.  Where none was, length and time told the states apart when the metadata was
+    made, and still do.
+
+    Examples
+    --------
+    >>> describes((10, 1_700_000_000_000, ""), (10, 1_700_000_000_000, "a"))
+    True
+    >>> describes((10, 1_700_000_000_000, "a"), (10, 1_700_000_000_000, ""))
+    False
+    """
+    return recorded[:2] == listed[:2] and recorded[2] in ("", listed[2])

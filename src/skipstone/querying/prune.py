@@ -12,7 +12,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from skipstone.errors import MetadataStoreError
-from skipstone.indexing.objects import recorded_states
+from skipstone.indexing.objects import describes, recorded_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -46,7 +46,7 @@ def prune(plan: Plan, listing: Iterable[DataObject], objects: Callable[[Snapshot
     """Decide which objects of a listing a scan must read.
 
     An object is *fresh* in a snapshot that has one row of its path, and in that row a state that describes the object
-    as it is listed (``State.describes``).  It is skipped if a snapshot in which it is fresh does not keep its row.  A
+    as it is listed (``objects.describes``).  It is skipped if a snapshot in which it is fresh does not keep its row.  A
     path of which a snapshot has two rows is known, but never fresh; files of metadata that a listing shows are no data
     and known to none.  What was deleted is in no listing, so its rows are not looked at.
 
@@ -132,6 +132,6 @@ class _Answer:
         if digest not in self.rows:
             return _Said.UNKNOWN
         row = self.rows[digest]
-        if row is None or not row[0].describes(listed.state):
+        if row is None or not describes(row[0], listed.state):
             return _Said.STALE
         return _Said.KEEP if row[1] else _Said.SKIP
