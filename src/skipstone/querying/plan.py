@@ -144,14 +144,8 @@ def plan_scan(
 
 def columns_of(condition: Expression) -> list[ColumnRecord]:
     """Collect the columns that a condition mentions."""
-    found: dict[str, ColumnRecord] = {}
-    waiting = [condition]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Column):
-            found[node.name] = ColumnRecord(node.name, node.type, node.partition)
-        waiting.extend(node.children)
-    return list(found.values())
+    columns = (vertex for vertex in condition.walk() if isinstance(vertex, Column))
+    return list({c.name: ColumnRecord(c.name, c.type, c.partition) for c in columns}.values())
 
 
 def _snapshots(relation: Relation, store: MetadataStore, notes: _Notes) -> Iterator[Snapshot]:
@@ -269,21 +263,11 @@ def _respelled(snapshot: Snapshot, query: _Query) -> _Query:
     if not changes:
         return query
     here = {changes.get(n, n): replace(c, name=changes.get(n, n)) for n, c in query.here.items()}
-    return replace(query, condition=_renamed(query.condition, lambda name: changes.get(name, name)), here=here)
 
+    def respelled(vertex: Expression) -> Expression:
+        return replace(vertex, name=changes.get(vertex.name, vertex.name)) if isinstance(vertex, Column) else vertex
 
-def _renamed(node: Expression, rename: Callable[[str], str]) -> Expression:
-    """Give the tree with its columns renamed."""
-    if isinstance(node, Column):
-        return replace(node, name=rename(node.name))
-    changed: dict[str, object] = {}
-    for name in node.__dataclass_fields__:  # type: ignore[attr-defined]
-        value = getattr(node, name)
-        if isinstance(value, Expression):
-            changed[name] = _renamed(value, rename)
-        elif isinstance(value, tuple) and any(isinstance(item, Expression) for item in value):
-            changed[name] = tuple(_renamed(item, rename) if isinstance(item, Expression) else item for item in value)
-    return replace(node, **changed) if changed else node  # type: ignore[type-var]
+    return replace(query, condition=query.condition.rebuilt(respelled), here=here)
 
 
 def _unserved(labelled: Labelled) -> Iterator[Expression]:
@@ -292,38 +276,28 @@ def _unserved(labelled: Labelled) -> Iterator[Expression]:
     A leaf is served where a term that it implies is, and such a term is not a predicate of the query's.
     """
     implied = [term for terms in labelled.implied.values() for term in terms]
-    waiting: list[Expression] = [labelled.tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, And | Or):
-            if not labelled.labels.get(node):
-                waiting.extend(reversed(node.terms))
-        elif not isinstance(node, IsNotNull | Literal) and not labelled.labels.get(node):
-            if id(node) not in labelled.implied:
-                if not any(node is term for term in implied):
-                    yield node
-            elif not any(map(labelled.labels.get, labelled.implied[id(node)])):
+    for node in labelled.tree.walk(lambda vertex: isinstance(vertex, And | Or) and not labelled.labels.get(vertex)):
+        if isinstance(node, And | Or | IsNotNull | Literal) or labelled.labels.get(node):
+            continue
+        if id(node) not in labelled.implied:
+            if not any(node is term for term in implied):
                 yield node
+        elif not any(map(labelled.labels.get, labelled.implied[id(node)])):
+            yield node
 
 
 def _serves(labelled: Labelled | None) -> bool:
     """Say whether an index serves more than the ``IS NOT NULL`` that Spark puts before a predicate on a column."""
     if labelled is None:
         return False
-    waiting: list[Expression] = [labelled.tree]
     guarded: set[str] = set()
     mentioned: set[str] = set()
-    while waiting:
-        node = waiting.pop()
+    for node in labelled.tree.walk(lambda vertex: isinstance(vertex, And | Or)):
         labels = labelled.labels.get(node)
         if labels and not isinstance(node, IsNotNull):
             return True
-        if isinstance(node, And | Or):
-            waiting.extend(node.terms)
-        elif isinstance(node, IsNotNull) and labels:
-            guarded.update(column.name for column in columns_of(node))
-        else:
-            mentioned.update(column.name for column in columns_of(node))
+        if not isinstance(node, And | Or):
+            (guarded if labels else mentioned).update(column.name for column in columns_of(node))
     return bool(guarded - mentioned)
 
 
