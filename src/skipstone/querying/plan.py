@@ -115,6 +115,7 @@ def plan_scan(
     condition: Expression | None,
     store: MetadataStore,
     functions: FunctionIdentities,
+    chosen: Callable[[str, str], bool] | None = None,
 ) -> Plan:
     """Decide what a scan must read.
 
@@ -128,9 +129,13 @@ def plan_scan(
         Where the metadata is.
     functions
         Tells whether a function in the predicate is the one whose results an index holds.
+    chosen
+        Whether to look at an index, given the root of its dataset and its name; by default all are looked at.
     """
     notes = _Notes()
     snapshots = list(_snapshots(relation, store, notes))
+    if chosen is not None:
+        snapshots = [_with_chosen(snapshot, chosen) for snapshot in snapshots]
     if condition is None:
         notes.not_used[NO_PREDICATE] = None
         return Plan(tuple(Decision(s) for s in snapshots), (), tuple(notes.not_used))
@@ -158,6 +163,11 @@ def _snapshots(relation: Relation, store: MetadataStore, notes: _Notes) -> Itera
             continue
         if snapshot is not None:
             yield snapshot
+
+
+def _with_chosen(snapshot: Snapshot, chosen: Callable[[str, str], bool]) -> Snapshot:
+    """Return a snapshot as if it had the chosen indexes alone."""
+    return replace(snapshot, indexes=tuple(index for index in snapshot.indexes if chosen(snapshot.root, index.name)))
 
 
 def _decide(snapshot: Snapshot, query: _Query, store: MetadataStore, notes: _Notes) -> Decision:

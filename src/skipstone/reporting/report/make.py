@@ -113,7 +113,7 @@ def make_report(
     seen: list[PlannedQuery] = []
     for statement, df in planned:
         say(f"planning query {statement.number} of {len(planned)} …")
-        seen.append(plan_query(dataset, target.store, statement, df))
+        seen.append(plan_query(dataset, statement, df))
     measured: list[Indicators | str] = [query.unmeasured for query in seen]
     if measure:
         say("measuring the indicators …")
