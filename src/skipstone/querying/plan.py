@@ -40,7 +40,8 @@ __all__ = ["Decision", "Plan", "columns_of", "plan_scan"]
 
 _log = logging.getLogger("skipstone")
 
-_MOST_SAID = 2_000
+_LONGEST_SENTENCE = 2_000
+_MOST_WARNINGS = 1_000
 
 NO_PREDICATE = "no predicate reaches this scan"
 NO_METADATA = "no metadata: the dataset is not indexed"
@@ -208,7 +209,7 @@ def _usable(record: IndexRecord, query: _Query, refusal: Callable[[], str | None
         reason = made if isinstance(made, str) else _difference(record, made, query, notes)
         if reason is None and not isinstance(made, str):
             return made
-    notes.not_used[_shortened(f"{_shortened(record.name)}: {reason}", _MOST_SAID)] = None
+    notes.not_used[_shortened(f"{_shortened(record.name)}: {reason}", _LONGEST_SENTENCE)] = None
     return None
 
 
@@ -311,13 +312,12 @@ def _serves(labelled: Labelled | None) -> bool:
     return bool(guarded - mentioned)
 
 
-_MOST_SAID = 1_000
 _said: set[str] = set()
 
 
 def _say_once(problem: str) -> None:
     """Log a plug-in's failure the first time it is met in this process."""
-    if problem not in _said and len(_said) < _MOST_SAID:
+    if problem not in _said and len(_said) < _MOST_WARNINGS:
         _said.add(problem)
         _log.warning("Skipstone does not use %s", problem)
 
