@@ -33,7 +33,6 @@ def test_describe(spark, bridge, parts):
     assert [f["name"] for f in json.loads(described["partition_schema"])["fields"]] == ["p", "q"]
     assert [(c["n"], c["p"]) for c in described["columns"]] == [("id", False), ("s", False), ("p", True), ("q", True)]
     assert described["conf"]["sessionTimeZone"]
-    assert described["bucketed"] is False
 
 
 def test_views_and_aliases_are_peeled(spark, bridge, parts):

@@ -1,8 +1,8 @@
 """A small dataset on a local disk that is indexed, refreshed and queried by Skipstone's own code, without Spark.
 
 Real are the data files, the indexes, the listing before and after an index job, create, refresh, repair and drop,
-the planner and the store.  Stands in for Spark: pyarrow reads the rows, and a listing is held against the metadata as
-the bridge does it (path, length and time, else the object is read).  So thousands of faults fit into a minute.
+the planner, the store, and what prunes a listing by their answer.  Stands in for Spark: pyarrow reads the rows.  So
+thousands of faults fit into a minute.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ from skipstone.indexing.refresh import refresh
 from skipstone.indexing.relation import Relation
 from skipstone.indexing.target import Target
 from skipstone.querying.plan import plan_scan
+from skipstone.querying.prune import prune
 from skipstone.reporting.describe import describe_rows
+from skipstone.stores.packed import PACKED_COLUMNS
 from skipstone.stores.parquet.filesystem import LocalFileSystem
 from skipstone.stores.parquet.manifest_folder import ABSENCES
 from skipstone.stores.parquet.store import ParquetStore
@@ -59,8 +61,6 @@ if TYPE_CHECKING:
     from skipstone.querying.plan import Plan
     from skipstone.stores.metadata_store import MetadataStore
     from skipstone.stores.parquet.filesystem import FileSystem
-
-    State = tuple[int, int]
 
 ID, NAME, PRICE = Column("id", "bigint"), Column("name", "string"), Column("price", "double")
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("price", pa.float64())])
@@ -137,8 +137,7 @@ class Source:
         return bind_indexes(described(self.folder), indexes)
 
     def list_objects(self, paths: Iterable[str] | None = None) -> list[DataObject]:
-        found = [DataObject(path, *state) for path, state in listing(self.folder).items()]
-        return [o for o in found if paths is None or o.path in set(paths)]
+        return [o for o in listing(self.folder).values() if paths is None or o.path in set(paths)]
 
     def functions(self, bound: BoundIndex, when: str) -> dict[str, str]:
         return {}
@@ -186,13 +185,13 @@ def _read_once(path: str, *_: int) -> list[dict[str, Any]]:
     return rows
 
 
-def listing(folder: Path) -> dict[str, State]:
-    """List a folder's objects: path, length and time in milliseconds."""
-    found: dict[str, State] = {}
+def listing(folder: Path) -> dict[str, DataObject]:
+    """List a folder's objects by path."""
+    found: dict[str, DataObject] = {}
     for path in sorted(folder.glob("*.parquet")):
         with suppress(FileNotFoundError):
             status = path.stat()
-            found[f"file:{path}"] = (status.st_size, status.st_mtime_ns // 1_000_000)
+            found[f"file:{path}"] = DataObject(f"file:{path}", status.st_size, status.st_mtime_ns // 1_000_000)
     return found
 
 
@@ -289,30 +288,16 @@ class Lake:
         relation = self.target.source.relation
         return plan_scan(relation, query, store or self.store, FunctionIdentities({}, lambda _: None))
 
-    def skipped(self, query: Expression, listed: Mapping[str, State], said: list[str]) -> set[str]:
-        """Plan a query and hold the answer against a listing, as the bridge does."""
+    def skipped(self, query: Expression, listed: Mapping[str, DataObject], said: list[str]) -> set[str]:
+        """Plan a query, and name the objects of a listing that it skips."""
         plan = self.plan(query)
         said.extend(plan.not_used)
-        gone: set[str] = set()
-        for decision in plan.decisions:
-            if decision.evaluation is None:
-                continue
-            try:
-                table = self.store.objects(decision.snapshot, ("digest", "length", "modified"))
-            except Exception as error:  # noqa: BLE001  the bridge reads everything then
-                said.append(str(error))
-                continue
-            rows = list(zip(*(table.column(n).to_pylist() for n in table.column_names), strict=True))
-            if len(rows) != len(decision.evaluation.kept) or len(rows) != decision.snapshot.object_count:
-                said.append("the object table is not as long as the answer")
-                continue
-            digests = [row[0] for row in rows]
-            out = {row for row, kept in zip(rows, decision.evaluation.kept, strict=True) if not kept}
-            for path, (length, modified) in listed.items():
-                digest = DataObject(path, length, modified).digest
-                if (digest, length, modified) in out and digests.count(digest) == 1:
-                    gone.add(path)
-        return gone
+        try:
+            pruned = prune(plan, listed.values(), lambda snapshot: self.store.objects(snapshot, PACKED_COLUMNS))
+        except Exception as error:  # noqa: BLE001  the bridge reads everything then
+            said.append(str(error))
+            return set()
+        return {o.path for o in pruned.skipped}
 
     def ask(self, queries: Sequence[Expression] = QUERIES) -> Answers:
         """Ask queries, each with and without skipping, and count."""

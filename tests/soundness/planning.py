@@ -51,10 +51,12 @@ class Capture:
     def __enter__(self) -> list[Asked]:
         self._original = engine.plan_scan
 
-        def listening(relation: Relation, condition: Any, store: MetadataStore, functions: Any) -> Any:
+        def listening(
+            relation: Relation, condition: Any, store: MetadataStore, functions: Any, chosen: Any = None
+        ) -> Any:
             self._asked.append(Asked(relation, condition, store, functions))
             try:
-                plan = self._original(relation, condition, store, functions)
+                plan = self._original(relation, condition, store, functions, chosen)
             except Exception as error:
                 self.problems.append(repr(error))
                 raise

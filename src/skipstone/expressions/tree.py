@@ -9,10 +9,11 @@ as a string.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
+from operator import is_
 from typing import Any, ClassVar
 
 __all__ = [
@@ -53,8 +54,9 @@ UNKNOWN_PARAMETERS = "?"
 class Expression:
     """A vertex of the tree.
 
-    Trees may be thousands of vertices deep: ``children`` and ``str`` do not recurse.  Equality, hash and ``repr`` are
-    the dataclasses' own and do; the algorithms of this package therefore tell vertices apart by identity or by number.
+    Trees may be thousands of vertices deep: ``walk``, ``rebuilt`` and ``str`` do not recurse.  Equality, hash and
+    ``repr`` are the dataclasses' own and do; the algorithms of this package therefore tell vertices apart by identity
+    or by number.
     """
 
     __slots__ = ()
@@ -71,6 +73,55 @@ class Expression:
             elif type(value) is tuple:
                 found.extend([item for item in value if isinstance(item, Expression)])
         return tuple(found)
+
+    def walk(self, into: Callable[[Expression], bool] | None = None) -> Iterator[Expression]:
+        """Yield this vertex and those below it, each before what is below it, left to right.
+
+        Parameters
+        ----------
+        into
+            Whether to go on below a vertex; by default below all of them.
+
+        Examples
+        --------
+        >>> [str(vertex) for vertex in Not(IsNull(Column("x"))).walk()]
+        ['NOT (x IS NULL)', 'x IS NULL', 'x']
+        """
+        waiting = [self]
+        while waiting:
+            vertex = waiting.pop()
+            yield vertex
+            if (into is None or into(vertex)) and (children := vertex.children):
+                waiting.extend(children[::-1])
+
+    def map_children(self, change: Callable[[Expression], Expression]) -> Expression:
+        """Return this vertex with its children changed; this very one if none of them is another afterwards."""
+        changed: dict[str, Any] = {}
+        for name in self.__match_args__ if self.children else ():
+            value = getattr(self, name)
+            new = value
+            if isinstance(value, Expression):
+                new = change(value)
+            elif type(value) is tuple:
+                new = tuple([change(item) if isinstance(item, Expression) else item for item in value])
+                new = value if all(map(is_, new, value)) else new
+            if new is not value:
+                changed[name] = new
+        return replace(self, **changed) if changed else self  # type: ignore[type-var]  # vertices are dataclasses
+
+    def rebuilt(self, change: Callable[[Expression], Expression]) -> Expression:
+        """Return the tree with every vertex changed, those below first: a vertex comes with its new children.
+
+        Examples
+        --------
+        >>> print(IsNull(Column("x")).rebuilt(lambda vertex: Column("y") if isinstance(vertex, Column) else vertex))
+        y IS NULL
+        """
+        done: dict[int, Expression] = {}
+        for vertex in reversed([*self.walk()]):
+            if id(vertex) not in done:
+                done[id(vertex)] = change(vertex.map_children(lambda child: done[id(child)]))
+        return done[id(self)]
 
     def _spelling(self) -> tuple[str | Expression, ...]:
         """Give the text of this vertex, with its children where their text belongs."""
@@ -98,6 +149,11 @@ class Column(Expression):
     name: str
     type: str = ""
     partition: bool = False
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        """Nothing is below it."""
+        return ()
 
     def _spelling(self) -> tuple[str | Expression, ...]:
         return (self.name,)
@@ -127,6 +183,11 @@ class Literal(Expression):
 
     value: Any
     type: str = ""
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        """Nothing is below it."""
+        return ()
 
     def _spelling(self) -> tuple[str | Expression, ...]:
         return (_constant(self.value, self.type),)
@@ -328,6 +389,11 @@ class And(Expression):
 
     terms: tuple[Expression, ...]
 
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        """The terms."""
+        return self.terms
+
     def _spelling(self) -> tuple[str | Expression, ...]:
         return ("(", *_joined(self.terms, ") AND ("), ")")
 
@@ -337,6 +403,11 @@ class Or(Expression):
     """A disjunction of two or more terms."""
 
     terms: tuple[Expression, ...]
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        """The terms."""
+        return self.terms
 
     def _spelling(self) -> tuple[str | Expression, ...]:
         return ("(", *_joined(self.terms, ") OR ("), ")")

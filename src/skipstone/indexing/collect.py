@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from skipstone.indexing.failures import raised
 from skipstone.indexing.finished import FinishedObjects
-from skipstone.indexing.objects import DataObject
+from skipstone.indexing.objects import STATE_COLUMNS, DataObject
 from skipstone.indexing.physical import physical_array
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def _runs(numbers: pa.Array) -> Iterator[tuple[int, int, int]]:
 
 def _object(objects: pa.Table, number: int) -> DataObject:
     """Give the object of a number."""
-    return DataObject(*(objects.column(name)[number].as_py() for name in ("path", "length", "modified", "etag")))
+    return DataObject(*(objects.column(name)[number].as_py() for name in ("path", *STATE_COLUMNS)))
 
 
 def _leave(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import partial
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from skipstone.errors import IndexNotFoundError, MetadataCorruptError
 from skipstone.indexing.job import index_objects
-from skipstone.indexing.objects import DataObject
+from skipstone.indexing.objects import recorded_states
 from skipstone.indexing.records import Change
 from skipstone.indexing.repair import beyond_repair, repair
 from skipstone.indexing.target import (
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from skipstone.indexing.index import Index
+    from skipstone.indexing.objects import DataObject, State
     from skipstone.indexing.records import IndexRecord
     from skipstone.indexing.report import IndexingReport
     from skipstone.indexing.source import Outcome
@@ -68,7 +70,7 @@ def _refresh(
     listed = target.source.list_objects(paths)
     known = target.store.objects(base)
     current = _current_objects(target.store, base, records, known)
-    wanted = [o for o in listed if o not in current] if bound else []
+    wanted = [o for o in listed if current.get(o.path) != o.state] if bound else []
     removed = _vanished(known.column("path").to_pylist(), listed, paths)
     names = [r.name for r in base.indexes]
     outcome = index_objects(target.source, bound, wanted) if wanted else None
@@ -97,26 +99,22 @@ def _refresh(
 
 def _current_objects(
     store: MetadataStore, base: Snapshot, records: Sequence[IndexRecord], known: Any
-) -> set[DataObject]:
-    """Give the objects that all these indexes cover in their recorded state."""
-    from skipstone.indexing.objects import DataObject
-
+) -> dict[str, State]:
+    """Return the recorded states, by path, of the objects that all these indexes cover."""
     covered = known.column("trusted").to_numpy(zero_copy_only=False).astype(bool)
     for record in records:
         covered = covered & store.coverage(base, record)
-    rows = zip(
-        *(known.column(name).to_pylist() for name in ("path", "length", "modified", "etag")), covered, strict=True
-    )
-    return {DataObject(path, length, modified, etag) for path, length, modified, etag, ok in rows if ok}
+    return dict(compress(recorded_states(known), covered))
 
 
 def _nothing_new(
     store: MetadataStore, base: Snapshot, records: Sequence[IndexRecord], known: Any, outcome: Outcome
 ) -> bool:
     """Say whether all that was collected is known: objects on which an index raised before, and raised again."""
-    states = ("path", "length", "modified", "etag", "trusted")
-    before = set(zip(*(known.column(name).to_pylist() for name in states), strict=True))
-    after = set(zip(*(outcome.table.column(name).to_pylist() for name in states), strict=True))
+    before, after = (
+        set(zip(recorded_states(table), table.column("trusted").to_pylist(), strict=True))
+        for table in (known, outcome.table)
+    )
     missing = {
         (record.id, path)
         for record in records

@@ -176,12 +176,9 @@ def _checked(found: Any) -> tuple[Clause, ...]:
 def _shown_vertices(tree: Expression) -> list[tuple[Expression, Expression]]:
     """Give the boolean vertices that may be labelled, each with what the filters are shown in its place."""
     vertices: dict[int, Expression] = {}
-    waiting = [tree]
-    while waiting:
-        vertex = waiting.pop()
+    for vertex in tree.walk(lambda vertex: isinstance(vertex, And | Or | Not)):
         vertices.pop(id(vertex), None)  # a vertex in several places comes last: below all of its parents
         vertices[id(vertex)] = vertex
-        waiting.extend(reversed(_boolean_children(vertex)))
     unsteady: set[int] = set()
     shown: list[tuple[Expression, Expression]] = []
     for vertex in reversed(vertices.values()):

@@ -60,15 +60,12 @@ def with_implied(
 
 def _leaves(tree: Expression) -> list[Expression]:
     """Give the leaves in positive positions that have a function in them and may be relied on."""
-    found: dict[int, Expression] = {}
-    waiting = [tree]
-    while waiting:
-        vertex = waiting.pop()
-        if isinstance(vertex, And | Or):
-            waiting.extend(reversed(vertex.terms))
-        elif _has_function(vertex):
-            found[id(vertex)] = vertex
+    found = {id(v): v for v in tree.walk(_is_join) if not isinstance(v, And | Or) and _has_function(v)}
     return list(found.values())
+
+
+def _is_join(vertex: Expression) -> bool:
+    return isinstance(vertex, And | Or)
 
 
 def _has_function(leaf: Expression) -> bool:
@@ -76,15 +73,10 @@ def _has_function(leaf: Expression) -> bool:
     if isinstance(leaf, Comparison) and type(leaf.left) is Column and type(leaf.right) is Literal:
         return False  # most leaves by far
     some = False
-    waiting = [leaf]
-    while waiting:
-        vertex = waiting.pop()
-        if isinstance(vertex, Call):
-            some = True
-            if not vertex.deterministic:
-                return False
-        some = some or isinstance(vertex, Cast | Not)
-        waiting.extend(vertex.children)
+    for vertex in leaf.walk():
+        if isinstance(vertex, Call) and not vertex.deterministic:
+            return False
+        some = some or isinstance(vertex, Call | Cast | Not)
     return some
 
 
@@ -110,17 +102,12 @@ def _terms(
 def _rebuilt(tree: Expression, implied: dict[int, tuple[Expression, ...]]) -> Expression:
     """Put the implied terms beside their leaves, ANDs kept flat, without recursion."""
     done: dict[int, Expression] = {}
-    waiting: list[tuple[Expression, bool]] = [(tree, False)]
-    while waiting:
-        vertex, ready = waiting.pop()
+    for vertex in reversed([*tree.walk(_is_join)]):  # what is below a vertex before it
         if id(vertex) in done:
             continue
         if not isinstance(vertex, And | Or):
             terms = implied.get(id(vertex), ())
             done[id(vertex)] = And((vertex, *terms)) if terms else vertex
-        elif not ready:
-            waiting.append((vertex, True))
-            waiting.extend((term, False) for term in reversed(vertex.terms))
         else:
             below = [done[id(term)] for term in vertex.terms]
             if all(new is old for new, old in zip(below, vertex.terms, strict=True)):

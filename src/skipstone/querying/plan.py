@@ -40,7 +40,8 @@ __all__ = ["Decision", "Plan", "columns_of", "plan_scan"]
 
 _log = logging.getLogger("skipstone")
 
-_MOST_SAID = 2_000
+_LONGEST_SENTENCE = 2_000
+_MOST_WARNINGS = 1_000
 
 NO_PREDICATE = "no predicate reaches this scan"
 NO_METADATA = "no metadata: the dataset is not indexed"
@@ -117,6 +118,7 @@ def plan_scan(
     condition: Expression | None,
     store: MetadataStore,
     functions: FunctionIdentities,
+    chosen: Callable[[str, str], bool] | None = None,
 ) -> Plan:
     """Decide what a scan must read.
 
@@ -130,9 +132,13 @@ def plan_scan(
         Where the metadata is.
     functions
         Tells whether a function in the predicate is the one whose results an index holds.
+    chosen
+        Whether to look at an index, given the root of its dataset and its name; by default all are looked at.
     """
     notes = _Notes()
     snapshots = list(_snapshots(relation, store, notes))
+    if chosen is not None:
+        snapshots = [_with_chosen(snapshot, chosen) for snapshot in snapshots]
     if condition is None:
         notes.not_used[NO_PREDICATE] = None
         return Plan(tuple(Decision(s) for s in snapshots), (), tuple(notes.not_used))
@@ -146,14 +152,8 @@ def plan_scan(
 
 def columns_of(condition: Expression) -> list[ColumnRecord]:
     """Collect the columns that a condition mentions."""
-    found: dict[str, ColumnRecord] = {}
-    waiting = [condition]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Column):
-            found[node.name] = ColumnRecord(node.name, node.type, node.partition)
-        waiting.extend(node.children)
-    return list(found.values())
+    columns = (vertex for vertex in condition.walk() if isinstance(vertex, Column))
+    return list({c.name: ColumnRecord(c.name, c.type, c.partition) for c in columns}.values())
 
 
 def _snapshots(relation: Relation, store: MetadataStore, notes: _Notes) -> Iterator[Snapshot]:
@@ -166,6 +166,11 @@ def _snapshots(relation: Relation, store: MetadataStore, notes: _Notes) -> Itera
             continue
         if snapshot is not None:
             yield snapshot
+
+
+def _with_chosen(snapshot: Snapshot, chosen: Callable[[str, str], bool]) -> Snapshot:
+    """Return a snapshot as if it had the chosen indexes alone."""
+    return replace(snapshot, indexes=tuple(index for index in snapshot.indexes if chosen(snapshot.root, index.name)))
 
 
 def _decide(snapshot: Snapshot, query: _Query, store: MetadataStore, notes: _Notes) -> Decision:
@@ -206,7 +211,7 @@ def _usable(record: IndexRecord, query: _Query, refusal: Callable[[], str | None
         reason = made if isinstance(made, str) else _difference(record, made, query, notes)
         if reason is None and not isinstance(made, str):
             return made
-    notes.not_used[_shortened(f"{_shortened(record.name)}: {reason}", _MOST_SAID)] = None
+    notes.not_used[_shortened(f"{_shortened(record.name)}: {reason}", _LONGEST_SENTENCE)] = None
     return None
 
 
@@ -271,21 +276,11 @@ def _respelled(snapshot: Snapshot, query: _Query) -> _Query:
     if not changes:
         return query
     here = {changes.get(n, n): replace(c, name=changes.get(n, n)) for n, c in query.here.items()}
-    return replace(query, condition=_renamed(query.condition, lambda name: changes.get(name, name)), here=here)
 
+    def respelled(vertex: Expression) -> Expression:
+        return replace(vertex, name=changes.get(vertex.name, vertex.name)) if isinstance(vertex, Column) else vertex
 
-def _renamed(node: Expression, rename: Callable[[str], str]) -> Expression:
-    """Give the tree with its columns renamed."""
-    if isinstance(node, Column):
-        return replace(node, name=rename(node.name))
-    changed: dict[str, object] = {}
-    for name in node.__dataclass_fields__:  # type: ignore[attr-defined]
-        value = getattr(node, name)
-        if isinstance(value, Expression):
-            changed[name] = _renamed(value, rename)
-        elif isinstance(value, tuple) and any(isinstance(item, Expression) for item in value):
-            changed[name] = tuple(_renamed(item, rename) if isinstance(item, Expression) else item for item in value)
-    return replace(node, **changed) if changed else node  # type: ignore[type-var]
+    return replace(query, condition=query.condition.rebuilt(respelled), here=here)
 
 
 def _unserved(labelled: Labelled) -> Iterator[Expression]:
@@ -294,48 +289,37 @@ def _unserved(labelled: Labelled) -> Iterator[Expression]:
     A leaf is served where a term that it implies is, and such a term is not a predicate of the query's.
     """
     implied = [term for terms in labelled.implied.values() for term in terms]
-    waiting: list[Expression] = [labelled.tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, And | Or):
-            if not labelled.labels.get(node):
-                waiting.extend(reversed(node.terms))
-        elif not isinstance(node, IsNotNull | Literal) and not labelled.labels.get(node):
-            if id(node) not in labelled.implied:
-                if not any(node is term for term in implied):
-                    yield node
-            elif not any(map(labelled.labels.get, labelled.implied[id(node)])):
+    for node in labelled.tree.walk(lambda vertex: isinstance(vertex, And | Or) and not labelled.labels.get(vertex)):
+        if isinstance(node, And | Or | IsNotNull | Literal) or labelled.labels.get(node):
+            continue
+        if id(node) not in labelled.implied:
+            if not any(node is term for term in implied):
                 yield node
+        elif not any(map(labelled.labels.get, labelled.implied[id(node)])):
+            yield node
 
 
 def _serves(labelled: Labelled | None) -> bool:
     """Say whether an index serves more than the ``IS NOT NULL`` that Spark puts before a predicate on a column."""
     if labelled is None:
         return False
-    waiting: list[Expression] = [labelled.tree]
     guarded: set[str] = set()
     mentioned: set[str] = set()
-    while waiting:
-        node = waiting.pop()
+    for node in labelled.tree.walk(lambda vertex: isinstance(vertex, And | Or)):
         labels = labelled.labels.get(node)
         if labels and not isinstance(node, IsNotNull):
             return True
-        if isinstance(node, And | Or):
-            waiting.extend(node.terms)
-        elif isinstance(node, IsNotNull) and labels:
-            guarded.update(column.name for column in columns_of(node))
-        else:
-            mentioned.update(column.name for column in columns_of(node))
+        if not isinstance(node, And | Or):
+            (guarded if labels else mentioned).update(column.name for column in columns_of(node))
     return bool(guarded - mentioned)
 
 
-_MOST_SAID = 1_000
 _said: set[str] = set()
 
 
 def _say_once(problem: str) -> None:
     """Log a plug-in's failure the first time it is met in this process."""
-    if problem not in _said and len(_said) < _MOST_SAID:
+    if problem not in _said and len(_said) < _MOST_WARNINGS:
         _said.add(problem)
         _log.warning("Skipstone does not use %s", problem)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skipstone.errors import KeyUnavailableError
+from skipstone.indexing.objects import recorded_states
 
 if TYPE_CHECKING:
     from skipstone.indexing.target import Target
@@ -36,18 +37,13 @@ def describe_rows(target: Target) -> list[tuple[Any, ...]]:
     if snapshot is None:
         return []
     known = target.store.objects(snapshot)
-    states = {
-        path: (row, (length, modified, etag))
-        for row, (path, length, modified, etag) in enumerate(
-            zip(*(known.column(n).to_pylist() for n in ("path", "length", "modified", "etag")), strict=True)
-        )
-    }
+    states = {path: (row, state) for row, (path, state) in enumerate(recorded_states(known))}
     listed = target.source.list_objects()
     same = np.zeros(len(states), dtype=bool)
     changed = 0
     for data_object in listed:
         row, state = states.get(data_object.path, (-1, None))
-        if state == (data_object.length, data_object.modified, data_object.etag):
+        if state == data_object.state:
             same[row] = True
         elif state is not None:
             changed += 1

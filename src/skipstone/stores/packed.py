@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from skipstone.indexing.objects import STATE_COLUMNS
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 __all__ = ["PACKED_COLUMNS", "etag_hash", "packed_objects"]
 
-PACKED_COLUMNS = ("digest", "length", "modified", "etag")
+PACKED_COLUMNS = ("digest", *STATE_COLUMNS)
 """The columns of ``MetadataStore.objects`` that ``packed_objects`` needs."""
 
 _RECORD = np.dtype([("digest", "V16"), ("length", "<i8"), ("modified", "<i8"), ("etag", "<i8")])

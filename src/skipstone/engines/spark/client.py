@@ -113,16 +113,20 @@ class Client:
         """Plan a query without running it; a DataFrame is planned once, the same rows under a new projection anew."""
         return self.entries_of(lambda: df.select("*")._jdf.queryExecution().optimizedPlan())
 
-    def replanner(self, df: DataFrame, settings: Mapping[str, str]) -> Callable[[], list[dict[str, Any]]]:
-        """Return what plans a query again, in a clone of its session that has these settings besides."""
+    def replanner(self, df: DataFrame) -> Callable[[Mapping[str, str]], list[dict[str, Any]]]:
+        """Return what plans a query again, in a clone of its session that gets the given settings besides."""
         clone: Any = self._session.cloneSession()
-        for name, value in settings.items():
-            clone.conf().set(name, value)
         analyzed = df._jdf.queryExecution().analyzed()
         modes = getattr(self.jvm.org.apache.spark.sql.execution, "CommandExecutionMode")  # noqa: B009
         skip_commands = modes.SKIP()
         state = clone.sessionState()
-        return lambda: self.entries_of(lambda: state.executePlan(analyzed, skip_commands).optimizedPlan())
+
+        def replan(settings: Mapping[str, str]) -> list[dict[str, Any]]:
+            for name, value in settings.items():
+                clone.conf().set(name, value)
+            return self.entries_of(lambda: state.executePlan(analyzed, skip_commands).optimizedPlan())
+
+        return replan
 
     def is_query(self, text: str) -> bool:
         """Whether Spark's parser takes a text for a query."""

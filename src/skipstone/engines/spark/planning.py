@@ -20,6 +20,7 @@ import numpy as np
 
 from skipstone import indexes, registry
 from skipstone.engines.spark.bridge.presence import require_bridge
+from skipstone.engines.spark.choice import CHOICE, Choice
 from skipstone.engines.spark.client import Client
 from skipstone.engines.spark.evaluation import SparkPartEvaluator
 from skipstone.engines.spark.functions import query_identities
@@ -86,8 +87,11 @@ class SparkPlanner:
             store = store_for(self._spark, relation.skipstone)
             condition = request["condition"]
             functions = query_identities(self._spark, relation.skipstone)
+            expression = None if condition is None else read_expression(condition)
+            choice = relation.skipstone.get(CHOICE)
+            chosen = None if choice is None else Choice.read(choice)
             with gathered_evidence() as evidence:
-                plan = plan_scan(relation, None if condition is None else read_expression(condition), store, functions)
+                plan = plan_scan(relation, expression, store, functions, chosen)
             plan = replace(plan, evidence=frozenset(evidence))
         except SkipstoneError as error:
             return Plan(not_used=(str(error),))

@@ -187,9 +187,4 @@ _references: dict[str, frozenset[str] | None] = {}
 
 def calls_of(condition: Expression) -> Iterator[Call]:
     """Give the calls of users' functions in a condition."""
-    waiting = [condition]
-    while waiting:
-        vertex = waiting.pop()
-        if isinstance(vertex, Call) and vertex.kind in _USERS:
-            yield vertex
-        waiting.extend(vertex.children)
+    return (vertex for vertex in condition.walk() if isinstance(vertex, Call) and vertex.kind in _USERS)

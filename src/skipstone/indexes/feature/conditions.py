@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skipstone.expressions import tree
 from skipstone.expressions.tree import UNKNOWN_PARAMETERS, And, Call, Cast, Column, Expression, Like, Literal, Or
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = ["ConditionKeys", "vertices_of"]
+__all__ = ["ConditionKeys"]
 
 _LAMBDA_VARIABLE = "NamedLambdaVariable"
 _SETS = (And, Or)
@@ -29,15 +26,6 @@ _PLAIN = (
 )  # fmt: skip
 # What normalisation makes of predicates that no index serves (``rules.opaque``): their children say all of them.
 _HIDDEN = frozenset(f"<{kind.__name__}>" for kind in (*_PLAIN, Like, tree.In))
-
-
-def vertices_of(root: Expression) -> Iterator[Expression]:
-    """Give the vertices of a tree, each before what is below it, left to right."""
-    waiting = [root]
-    while waiting:
-        vertex = waiting.pop()
-        yield vertex
-        waiting.extend(reversed(vertex.children))
 
 
 class ConditionKeys:
@@ -83,7 +71,7 @@ def _leaf_key(leaf: Expression) -> bytes | None:
     """Give the key of a leaf: the words of its vertices in order, those of an IN's options sorted."""
     words: list[str] = []
     numbers: dict[str, int] = {}
-    for vertex in vertices_of(leaf):
+    for vertex in leaf.walk():
         word = _word(vertex, numbers)
         if word is None:
             return None

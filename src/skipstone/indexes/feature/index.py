@@ -19,7 +19,7 @@ from skipstone.expressions.names import parse_column
 from skipstone.expressions.normalize import normalize
 from skipstone.expressions.tree import And, Call, Cast, Column, Expression, Literal, Or
 from skipstone.expressions.types import has_collation
-from skipstone.indexes.feature.conditions import ConditionKeys, vertices_of
+from skipstone.indexes.feature.conditions import ConditionKeys
 from skipstone.indexes.formatted import depends_on_zone
 from skipstone.indexing.environment import MACHINE
 from skipstone.indexing.index import Index
@@ -100,7 +100,7 @@ class FeatureIndex(Index):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        found = (v.name for c in self.conditions for v in vertices_of(_tree(c)) if isinstance(v, Column))
+        found = (v.name for c in self.conditions for v in _tree(c).walk() if isinstance(v, Column))
         return tuple(dict.fromkeys(found))
 
     def with_columns(self, columns: tuple[str, ...]) -> Self:  # noqa: ARG002  (part of the contract)
@@ -108,7 +108,7 @@ class FeatureIndex(Index):
 
     @property
     def functions(self) -> tuple[str, ...]:
-        found = (v.name for c in self.conditions for v in vertices_of(_tree(c)) if isinstance(v, Call) and v.kind)
+        found = (v.name for c in self.conditions for v in _tree(c).walk() if isinstance(v, Call) and v.kind)
         return tuple(dict.fromkeys(found))
 
     @property
@@ -193,10 +193,10 @@ def _unfit(condition: Expression, padded: set[str]) -> str | None:
     """Say why a predicate cannot be a feature, or ``None`` when it can."""
     if isinstance(condition, Literal):
         return "is the same for every row"
-    columns = [vertex for vertex in vertices_of(condition) if isinstance(vertex, Column)]
+    columns = [vertex for vertex in condition.walk() if isinstance(vertex, Column)]
     if not columns:
         return "is about no column of the dataset"
-    for vertex in vertices_of(condition):
+    for vertex in condition.walk():
         reason = _unfit_vertex(vertex, padded)
         if reason is not None:
             return reason

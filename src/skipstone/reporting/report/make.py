@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import skipstone
 from skipstone.errors import DatasetError, SkipstoneError
+from skipstone.indexing.objects import STATE_COLUMNS, recorded_states
 from skipstone.reporting.describe import DESCRIBE_SCHEMA, describe_rows
 from skipstone.reporting.indicators import Indicators, WorkloadIndicators
 from skipstone.reporting.report.page import page
@@ -33,7 +34,6 @@ __all__ = ["Report", "make_report"]
 
 FORMAT = 1
 _COLUMNS = tuple(part.split()[0] for part in DESCRIBE_SCHEMA.split(", "))
-_IDENTITY = ("path", "length", "modified", "etag")
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def make_report(
     seen: list[PlannedQuery] = []
     for statement, df in planned:
         say(f"planning query {statement.number} of {len(planned)} …")
-        seen.append(plan_query(dataset, target.store, statement, df))
+        seen.append(plan_query(dataset, statement, df))
     measured: list[Indicators | str] = [query.unmeasured for query in seen]
     if measure:
         say("measuring the indicators …")
@@ -182,7 +182,7 @@ def _about(target: Target) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         snapshot = target.store.latest(target.root)
         if snapshot is not None:
             stored = sum(target.store.size(snapshot).values())
-            known = target.store.objects(snapshot, [*_IDENTITY, "row_count"])
+            known = target.store.objects(snapshot, ["path", *STATE_COLUMNS, "row_count"])
             about |= {"metadata_bytes": stored, "metadata_share": _share(stored, size), "rows": _rows(listed, known)}
     except SkipstoneError as error:
         about["problem"] = str(error)
@@ -191,9 +191,8 @@ def _about(target: Target) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 def _rows(listed: Sequence[Any], known: Any) -> int | None:
     """Count the rows of the dataset, where the metadata says so of every object as it is."""
-    *identity, counts = (known.column(name).to_pylist() for name in (*_IDENTITY, "row_count"))
-    rows = dict(zip(zip(*identity, strict=True), counts, strict=True))
-    found = [rows.get((o.path, o.length, o.modified, o.etag)) for o in listed]
+    rows = dict(zip(recorded_states(known), known.column("row_count").to_pylist(), strict=True))
+    found = [rows.get((o.path, o.state)) for o in listed]
     return None if any(count is None for count in found) else sum(filter(None, found))
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from skipstone.dataset import Dataset
     from skipstone.reporting.report.workload import Statement
     from skipstone.reporting.stats import ScanStats
-    from skipstone.stores.metadata_store import MetadataStore
 
 __all__ = ["COUNTS", "PlannedQuery", "measure_queries", "plan_query", "query_data"]
 
@@ -43,11 +42,11 @@ class PlannedQuery:
         return "Not measured: nothing of the data was to be read." if self.scans else self.explained
 
 
-def plan_query(dataset: Dataset, store: MetadataStore, statement: Statement, df: DataFrame) -> PlannedQuery:
+def plan_query(dataset: Dataset, statement: Statement, df: DataFrame) -> PlannedQuery:
     """Plan a query as it would be planned to run, and then again with other indexes out of sight."""
     explanation = dataset.explain(df)
     scans = explanation.scans
-    shares = contributions(df, dataset.root, store, scans) if scans else []
+    shares = contributions(df, dataset.root, scans) if scans else []
     return PlannedQuery(statement, df, scans, shares, explanation.text)
 
 

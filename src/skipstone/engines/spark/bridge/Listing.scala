@@ -152,6 +152,4 @@ private[skipstone] class Lru[K, V](capacity: Int) {
   def put(key: K, value: V): Unit = synchronized(entries.put(key, value))
 
   def remove(key: K): Unit = synchronized(entries.remove(key))
-
-  def clear(): Unit = synchronized(entries.clear())
 }

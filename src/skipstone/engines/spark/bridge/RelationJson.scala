@@ -64,7 +64,6 @@ private[skipstone] class RelationJson(rel: LogicalRelation, running: classic.Spa
     if (full) g.writeStringField("data_schema", fs.dataSchema.json)
     g.writeStringField("table", table.orNull)
     g.writeStringField("table_location", rel.catalogTable.flatMap(_.storage.locationUri).map(new Path(_).toString).orNull)
-    g.writeBooleanField("bucketed", fs.bucketSpec.isDefined)
     environments.zip(Seq("environment", "running")).foreach { case (e, name) => e.write(g, name) }
     Json.map(g, "conf", settings(mentioned.map(functions).getOrElse(Set.empty)))
     g.writeEndObject()

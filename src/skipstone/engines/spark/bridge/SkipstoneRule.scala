@@ -93,7 +93,6 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
             case Some(c) => new ExpressionJson(described.columns, g).write(c)
             case None => g.writeNull()
           }
-          g.writeStringField("session", uuid)
           g.writeEndObject()
         }
         val called = System.nanoTime()

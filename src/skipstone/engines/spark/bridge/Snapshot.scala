@@ -51,8 +51,6 @@ private[skipstone] object Snapshot {
 
   private val cache = new Lru[String, Snapshot](8)
 
-  def forget(): Unit = cache.clear()
-
   def of(planner: Planner, id: String, rows: Int, timeout: Long): Snapshot = {
     val snapshot = cache.getOrElseUpdate(id) {
       val path = Paths.get(PlannerCalls.within(timeout)(planner.objects(id)))

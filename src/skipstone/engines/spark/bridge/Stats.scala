@@ -75,7 +75,7 @@ private[skipstone] class Entry(val session: String, val roots: Seq[String], val 
     g.writeNumberField("bytes_total", bytesTotal)
     g.writeNumberField("bytes_skipped", bytesSkipped)
     Json.strings(g, "not_used", header.toSeq.flatMap(_.path("not_used").elements().asScala.map(_.asText)) ++ notes)
-    Seq("clause", "used", "metadata_bytes_read", "indexed", "refuse", "skipped_by", "plan").foreach(passOn)
+    Seq("clause", "used", "metadata_bytes_read", "indexed", "refuse", "plan").foreach(passOn)
     seconds("planning_seconds", totalNs)
     g.writeObjectFieldStart("seconds")
     seconds("listing", listingNs)
