@@ -139,9 +139,9 @@ def test_the_piece_of_a_value_that_passes_passes_the_condition_on_pieces(value, 
         return
     for cut, piece in ((_affix.cut_prefix, value[:length]), (_affix.cut_suffix, value[-length:])):
         condition = cut(leaf.test, length)
-        whole = _affix._passes(pa.array([value]), leaf.test)
+        whole = _affix.passes(pa.array([value]), leaf.test)
         if condition is not None and whole[0].as_py():
-            assert _affix._passes(pa.array([piece]), condition)[0].as_py()
+            assert _affix.passes(pa.array([piece]), condition)[0].as_py()
 
 
 # --- what is listed --------------------------------------------------------------------------------------------------
@@ -385,7 +385,7 @@ def affirmed(values, test):
 
 
 _CUT = _affix.cut_prefix
-_PASSES = _affix._passes
+_PASSES = _affix.passes
 MUTATIONS = {
     "prefix: NOT startswith beyond the piece": (_affix, "cut_prefix", longer_not, PrefixIndex),
     "prefix: <> by the piece": (_affix, "cut_prefix", among_not, PrefixIndex),
@@ -397,7 +397,7 @@ MUTATIONS = {
     "suffix: patterns are not turned round": (_affix, "_reversed", lambda tokens: tokens, SuffixIndex),
     "patterns stop at the first wildcard": (_affix, "_head", lambda tokens, _: tokens[:1], PrefixIndex),
     "negation forgotten": (
-        _affix, "_passes", affirmed, PrefixIndex,
+        _affix, "passes", affirmed, PrefixIndex,
     ),
     "parts: merge forgets": (_affix.AffixMetadata, "merge", lambda self, _: self, PrefixIndex),
     "what is unknown is empty": (

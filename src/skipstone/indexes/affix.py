@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipstone.errors import SettingError
-from skipstone.indexes.value_list import MAX_BYTES, _passes
+from skipstone.indexes.value_list import MAX_BYTES, passes
 from skipstone.indexing.index import Index
 from skipstone.indexing.metadata_type import MetadataType
 from skipstone.querying.filter import Filter
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AffixClause",
+    "AffixFilter",
+    "AffixIndex",
     "AffixMetadata",
     "PrefixClause",
     "PrefixFilter",
@@ -43,7 +45,6 @@ __all__ = [
     "SuffixFilter",
     "SuffixIndex",
     "SuffixMetadata",
-    "check_length",
     "cut_prefix",
     "cut_suffix",
 ]
@@ -148,7 +149,26 @@ class AffixMetadata(MetadataType):
         return {self.field_name: pieces, "null_count": self.null_count}
 
 
-def check_length(length: Any) -> None:
+@dataclass(frozen=True)
+class AffixIndex(Index):
+    """The distinct pieces of a text column in each object, of ``length`` characters each."""
+
+    column: str
+    length: int = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        _check_length(self.length)
+        super().__post_init__()
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        return ()
+
+    def supports(self, types: tuple[str, ...]) -> bool:
+        return types == ("string",)
+
+
+def _check_length(length: Any) -> None:
     """Raise unless ``length`` is a number of characters."""
     if not isinstance(length, int) or isinstance(length, bool) or length < 1:
         msg = f"length={length!r} is not a number of characters: give a positive whole number"
@@ -186,8 +206,23 @@ class AffixClause(CountClause):
 
 def _might_pass(pieces: pa.Array, test: Test | None) -> pa.Array | pa.Scalar:
     """Apply a test to pieces one by one; all might pass one that is not known or cannot be applied."""
-    passing = None if test is None else _passes(pieces, test)
+    passing = None if test is None else passes(pieces, test)
     return pa.scalar(True) if passing is None else passing
+
+
+@dataclass(frozen=True, slots=True)
+class AffixFilter(Filter):
+    """Labels predicates on the column with the clause for its pieces; the subclasses say why that loses no row."""
+
+    clause_type: ClassVar[type[AffixClause]]
+
+    index: AffixIndex
+
+    def label_node(self, node: Expression) -> Clause | None:
+        leaf = read_leaf(node)
+        if leaf is None or not leaf.is_on(self.index.column):
+            return None
+        return self.clause_type(self.index, node, self.index.length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +233,7 @@ class PrefixMetadata(AffixMetadata):
 
 
 @dataclass(frozen=True)
-class PrefixIndex(Index):
+class PrefixIndex(AffixIndex):
     """The distinct prefixes of a text column in each object.
 
     Parameters
@@ -215,20 +250,6 @@ class PrefixIndex(Index):
     """
 
     metadata_type = PrefixMetadata
-
-    column: str
-    length: int = field(kw_only=True)
-
-    def __post_init__(self) -> None:
-        check_length(self.length)
-        super().__post_init__()
-
-    @property
-    def functions(self) -> tuple[str, ...]:
-        return ()
-
-    def supports(self, types: tuple[str, ...]) -> bool:
-        return types == ("string",)
 
     def collect_metadata(self, rows: pa.RecordBatch) -> PrefixMetadata:
         return PrefixMetadata.of(rows.column(0), 0, self.length)
@@ -248,7 +269,7 @@ class PrefixClause(AffixClause):
 
 
 @dataclass(frozen=True, slots=True)
-class PrefixFilter(Filter):
+class PrefixFilter(AffixFilter):
     """Labels predicates on the column with ``PrefixClause``.
 
     The list has the first *b* characters of every value but NULL, and nothing else; it is unknown for an object with
@@ -279,13 +300,7 @@ class PrefixFilter(Filter):
     keeps an object with a NULL.
     """
 
-    index: PrefixIndex
-
-    def label_node(self, node: Expression) -> Clause | None:
-        leaf = read_leaf(node)
-        if leaf is None or not leaf.is_on(self.index.column):
-            return None
-        return PrefixClause(self.index, node, self.index.length)
+    clause_type = PrefixClause
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +311,7 @@ class SuffixMetadata(AffixMetadata):
 
 
 @dataclass(frozen=True)
-class SuffixIndex(Index):
+class SuffixIndex(AffixIndex):
     """The distinct suffixes of a text column in each object.
 
     Parameters
@@ -313,20 +328,6 @@ class SuffixIndex(Index):
     """
 
     metadata_type = SuffixMetadata
-
-    column: str
-    length: int = field(kw_only=True)
-
-    def __post_init__(self) -> None:
-        check_length(self.length)
-        super().__post_init__()
-
-    @property
-    def functions(self) -> tuple[str, ...]:
-        return ()
-
-    def supports(self, types: tuple[str, ...]) -> bool:
-        return types == ("string",)
 
     def collect_metadata(self, rows: pa.RecordBatch) -> SuffixMetadata:
         return SuffixMetadata.of(rows.column(0), -self.length, None)
@@ -346,7 +347,7 @@ class SuffixClause(AffixClause):
 
 
 @dataclass(frozen=True, slots=True)
-class SuffixFilter(Filter):
+class SuffixFilter(AffixFilter):
     """Labels predicates on the column with ``SuffixClause``.
 
     The list has the last *b* characters of every value but NULL, and nothing else; it is unknown for an object with
@@ -375,10 +376,4 @@ class SuffixFilter(Filter):
     keeps an object with a NULL.
     """
 
-    index: SuffixIndex
-
-    def label_node(self, node: Expression) -> Clause | None:
-        leaf = read_leaf(node)
-        if leaf is None or not leaf.is_on(self.index.column):
-            return None
-        return SuffixClause(self.index, node, self.index.length)
+    clause_type = SuffixClause

@@ -50,7 +50,14 @@ if TYPE_CHECKING:
     from skipstone.querying.clause import Metadata
     from skipstone.toolkit.leaf import Test
 
-__all__ = ["ValueListClause", "ValueListFilter", "ValueListIndex", "ValueListMatchClause", "ValueListMetadata"]
+__all__ = [
+    "ValueListClause",
+    "ValueListFilter",
+    "ValueListIndex",
+    "ValueListMatchClause",
+    "ValueListMetadata",
+    "passes",
+]
 
 MAX_BYTES = 1 << 30
 """A list longer than this is given up: it would be no smaller than the data, and Arrow's lists end at 2 GB."""
@@ -280,7 +287,7 @@ def _some_value_passes(lists: pa.ListArray, test: Test) -> pa.BooleanArray:
         return unknown(len(lists))
     offsets = lists.offsets.to_numpy()
     first, last = int(offsets[0]), int(offsets[-1])
-    passing = _passes(lists.values.slice(first, last - first), test)
+    passing = passes(lists.values.slice(first, last - first), test)
     if passing is None:
         return unknown(len(lists))
     places = np.flatnonzero(passing.fill_null(True).to_numpy(zero_copy_only=False)) + first
@@ -292,7 +299,7 @@ _OPERATORS = {"<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.great
 _PLACES = {"prefix": pc.starts_with, "suffix": pc.ends_with, "part": pc.match_substring}
 
 
-def _passes(values: pa.Array, test: Test) -> pa.BooleanArray | None:
+def passes(values: pa.Array, test: Test) -> pa.BooleanArray | None:
     """Apply a test to values one by one; ``None`` when it cannot be done exactly."""
     negated = not isinstance(test, Compare) and test.negated
     passing: pa.BooleanArray | None = None

@@ -1,12 +1,14 @@
 """The Index contract (paper, II-A): which columns to read, what to collect of them, which filters may use it.
 
-A subclass is a frozen dataclass whose fields are its options.  Defining it registers it under its ``type_name``; a
-manifest names index types only by that name, and nothing is ever imported because a manifest says so.
+A subclass is a frozen dataclass whose fields are its options.  Defining it registers it under its ``type_name``, unless
+it is abstract: a base that several types share.  A manifest names index types only by that name, and nothing is ever
+imported because a manifest says so.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
@@ -54,7 +56,8 @@ class Index(ABC):
         super().__init_subclass__(**kwargs)
         if "type_name" not in cls.__dict__:
             cls.type_name = re.sub(r"Index$", "", cls.__name__).lower()
-        registry.register_index(cls)
+        if not inspect.isabstract(cls):
+            registry.register_index(cls)
 
     def __post_init__(self) -> None:
         if not self.name:
