@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from skipstone.querying.clause import Metadata
 
 __all__ = [
+    "EVERYTHING",
+    "NOTHING",
     "Affix",
     "Among",
     "Compare",
@@ -43,7 +45,12 @@ __all__ = [
     "Leaf",
     "Pattern",
     "Test",
+    "has_nan",
+    "has_nan_element",
+    "has_null",
+    "has_null_element",
     "has_ordinary",
+    "has_value",
     "read_leaf",
 ]
 
@@ -84,7 +91,10 @@ class Pattern:
 Test: TypeAlias = Among | Compare | Affix | Pattern
 
 NOTHING = Among()
+"""The test that no ordinary value passes."""
+
 EVERYTHING = Among(negated=True)
+"""The test that every ordinary value passes."""
 
 
 @dataclass(frozen=True, slots=True)
