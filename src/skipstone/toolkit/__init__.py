@@ -16,10 +16,14 @@
     Elements of arrays, keys and values of maps: ``PartIndex`` is the base of index types that describe them.
 ``hashing``
     Spark's hash of a column, as SQL (``hash_expression``), and of a literal (``spark_hash``).
+
+``Fact`` is what ``Index.facts`` declares: a minimum, a maximum or a count that the engine finds without reading rows in
+Python.
 """
 
 from __future__ import annotations
 
+from skipstone.indexing.facts import Fact
 from skipstone.toolkit.bounds import bounds_might_match, successor, to_bounds
 from skipstone.toolkit.elements import (
     NAN_ELEMENTS,
@@ -75,6 +79,7 @@ __all__ = [
     "Compare",
     "CountClause",
     "Distinct",
+    "Fact",
     "Leaf",
     "LikeTokens",
     "PartIndex",
