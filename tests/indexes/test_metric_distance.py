@@ -19,11 +19,11 @@ from skipstone.expressions import tree
 from skipstone.expressions.tree import And, Call, Column, In, Literal, Not
 from skipstone.functions.distances import edits as _edits
 from skipstone.functions.distances import metrics as _metrics
+from skipstone.functions.distances import own_metrics as _own_metrics
 from skipstone.functions.distances import vectorised
 from skipstone.functions.distances.metrics import FUNCTIONS_VERSION, METRICS, Tolerance
 from skipstone.indexes.metric_distance import balls as _balls
 from skipstone.indexes.metric_distance import index as metric_distance
-from skipstone.indexes.metric_distance import own_metrics as _own_metrics
 from skipstone.indexes.metric_distance.index import MetricDistanceIndex
 from skipstone.indexing.objects import DataObject
 from skipstone.testing import InMemoryMetadata, assert_monotone, assert_represents, collect, kept_objects

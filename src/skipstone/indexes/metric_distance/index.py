@@ -26,9 +26,9 @@ from skipstone.functions.distances.metrics import (
     VectorMetric,
     one_less_cosine,
 )
+from skipstone.functions.distances.own_metrics import OwnMetric
 from skipstone.functions.distances.vectors import read_vectors
 from skipstone.indexes.metric_distance.balls import Ball, Cloud, as_points
-from skipstone.indexes.metric_distance.own_metrics import OwnMetric
 from skipstone.indexing.environment import MACHINE
 from skipstone.indexing.index import Index
 from skipstone.indexing.metadata_type import MetadataType
