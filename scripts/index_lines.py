@@ -2,8 +2,9 @@
 
 ``python scripts/index_lines.py`` prints the table, ``--write`` puts it into ``docs/indexes/README.md``.
 
-Blank lines, comments, docstrings, imports and ``__all__`` do not count.  Modules with a leading underscore serve
-several types, or one whose collection is a matter of its own; they are named in a column apart.
+Blank lines, comments, docstrings, imports and ``__all__`` do not count.  An index type is a module of ``indexes``, or
+the ``index.py`` of a package there; the package's other modules, with their lines, and the modules of other rooms that
+the type is made of have columns apart.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ import sys
 import tokenize
 from pathlib import Path
 
-INDEXES = Path(__file__).parent.parent / "src" / "skipstone" / "indexes"
+SOURCES = Path(__file__).parent.parent / "src"
+INDEXES = SOURCES / "skipstone" / "indexes"
+SHARED = ("skipstone.toolkit.", "skipstone.functions.")
 PAGE = Path(__file__).parent.parent / "docs" / "indexes" / "README.md"
 BEGIN, END = "<!-- lines: begin -->", "<!-- lines: end -->"
 
 
 def code_lines(source: str) -> set[int]:
-    """Give the numbers of the lines that are code."""
+    """Return the numbers of the lines that are code."""
     tree = ast.parse(source)
     left_out: set[int] = set()
     for node in ast.walk(tree):
@@ -59,7 +62,7 @@ def pieces(path: Path) -> dict[str, int]:
 
 
 def _piece(node: ast.stmt) -> str:
-    """Say to which piece a top-level statement belongs."""
+    """Return the piece that a top-level statement belongs to."""
     if isinstance(node, ast.ClassDef):
         for ending, piece in (
             ("Filter", "filter"),
@@ -72,30 +75,59 @@ def _piece(node: ast.stmt) -> str:
     return "other"
 
 
+def index_types() -> dict[str, Path]:
+    """Find the modules that define index types, by the name of the module or of its package."""
+    found = {path.stem: path for path in INDEXES.glob("[a-z]*.py")}
+    found.update({path.parent.name: path for path in INDEXES.glob("*/index.py")})
+    return dict(sorted(found.items()))
+
+
+def own_modules(path: Path) -> list[Path]:
+    """Find the other modules of an index type's package."""
+    return sorted(path.parent.glob("[a-z]*.py")) if path.name == "index.py" else []
+
+
 def shared_by(path: Path) -> list[str]:
-    """Name the private modules that an index's module uses, directly or through others."""
+    """Name the modules of the toolkit and of functions that an index type uses, directly or through others."""
     found: dict[str, None] = {}
-    waiting = [path]
+    waiting = [path, *own_modules(path)]
     while waiting:
-        for node in ast.walk(ast.parse(waiting.pop().read_text(encoding="utf-8"))):
-            module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
-            name = module.removeprefix("skipstone.indexes.")
-            if name.startswith("_") and module.startswith("skipstone.indexes.") and name not in found:
-                found[name] = None
-                waiting.append(INDEXES / f"{name}.py")
-    return list(found)
+        for module in _imported(waiting.pop(0)):
+            if module.startswith(SHARED) and module not in found:
+                found[module] = None
+                waiting.append((SOURCES / Path(*module.split("."))).with_suffix(".py"))
+    return sorted(module.removeprefix("skipstone.") for module in found)
+
+
+def _imported(path: Path) -> list[str]:
+    """Name the modules that a module imports when it is run; what only type checkers see is left out."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    guarded = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    return [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node not in guarded]
 
 
 def table() -> str:
-    """Give the counts as a table in Markdown."""
+    """Return the counts as a table in Markdown."""
     rows = [
-        "| index type | collection | clause | filter | helpers in its file | shared modules |",
-        "|---|---|---|---|---|---|",
+        "| index type | collection | clause | filter | helpers in its file | its other modules | shared modules |",
+        "|---|---|---|---|---|---|---|",
     ]
-    for path in sorted(INDEXES.glob("[a-z]*.py")):
+    for name, path in index_types().items():
         count = pieces(path)
-        own = [str(count[piece]) for piece in ("collection", "clause", "filter", "other")]
-        rows.append(f"| `{path.stem}` | {' | '.join(own)} | {', '.join(f'`{n}`' for n in shared_by(path)) or 'none'} |")
+        lines = [str(count[piece]) for piece in ("collection", "clause", "filter", "other")]
+        own = [
+            f"`{other.stem}` {len(code_lines(other.read_text(encoding='utf-8')))}"
+            for other in own_modules(path)
+            if other != path
+        ]
+        shared = [f"`{module}`" for module in shared_by(path)]
+        cells = [f"`{name}`", *lines, ", ".join(own) or "none", ", ".join(shared) or "none"]
+        rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
-from skipstone import registry
+from skipstone import Index, registry
 from skipstone.expressions import tree
 from skipstone.testing import assert_sound
 
@@ -77,6 +77,15 @@ def test_a_clause_that_forgets_the_longest_is_caught(longest_index, monkeypatch)
             values={"text": st.text(max_size=4)},
             functions={"length": len},
         )
+
+
+def test_a_base_of_several_index_types_is_no_type_itself(longest_index):
+    class MeasuredIndex(Index):
+        def supports(self, types):
+            return types == ("string",)
+
+    assert registry.find_index("measured") is None
+    assert registry.find_index("longest") is longest_index
 
 
 PROGRAM = """

@@ -52,9 +52,9 @@ _HOMES = {
     "MetadataType": "skipstone.indexing.metadata_type",
     "MetricDistanceIndex": "skipstone.indexes.metric_distance.index",
     "MinMaxIndex": "skipstone.indexes.minmax",
-    "PrefixIndex": "skipstone.indexes.prefix",
+    "PrefixIndex": "skipstone.indexes.affix",
     "SkipstoneError": "skipstone.errors",
-    "SuffixIndex": "skipstone.indexes.suffix",
+    "SuffixIndex": "skipstone.indexes.affix",
     "ValueListIndex": "skipstone.indexes.value_list",
     "configure": "skipstone.engines.spark.session",
     "last_query": "skipstone.reporting.stats",
@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from skipstone.engines.spark.session import configure
     from skipstone.engines.spark.udf_filters import udf_filter
     from skipstone.errors import SkipstoneError
+    from skipstone.indexes.affix import PrefixIndex, SuffixIndex
     from skipstone.indexes.bloom_filter import BloomFilterIndex
     from skipstone.indexes.feature.index import FeatureIndex
     from skipstone.indexes.formatted import FormattedIndex
@@ -79,8 +80,6 @@ if TYPE_CHECKING:
     from skipstone.indexes.hybrid import HybridIndex
     from skipstone.indexes.metric_distance.index import MetricDistanceIndex
     from skipstone.indexes.minmax import MinMaxIndex
-    from skipstone.indexes.prefix import PrefixIndex
-    from skipstone.indexes.suffix import SuffixIndex
     from skipstone.indexes.value_list import ValueListIndex
     from skipstone.indexing.index import Index
     from skipstone.indexing.metadata_type import MetadataType

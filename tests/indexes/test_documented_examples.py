@@ -9,8 +9,8 @@ import skipstone
 PACKAGE = Path(skipstone.__file__).parent
 MODULES = sorted(
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
-    for folder in ("expressions", "querying", "indexing", "indexes", "stores", "testing")
-    for path in (PACKAGE / folder).glob("*.py")
+    for folder in ("expressions", "querying", "indexing", "toolkit", "functions", "indexes", "stores", "testing")
+    for path in (PACKAGE / folder).rglob("*.py")
     if ">>>" in path.read_text(encoding="utf-8")
 )
 

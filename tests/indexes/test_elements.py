@@ -226,6 +226,10 @@ def values_of_all_lists(column):
     return column.values[: len(column)]
 
 
+def whole_arrays(index, subject):
+    return subject == Column(*index.columns, getattr(subject, "type", "")) or ORIGINAL_DESCRIBES(index, subject)
+
+
 def implied_of_not(original):
     def broken(self, leaf):
         return original(self, leaf.child if isinstance(leaf, Not) and isinstance(leaf.child, Call) else leaf)
@@ -256,6 +260,7 @@ def and_for_or(original):
 
 ORIGINAL_SUBSTITUTED = elements._substituted
 ORIGINAL_ELEMENT = elements._element
+ORIGINAL_DESCRIBES = value_list.describes
 
 # What is broken, where, by what, and which check must notice.
 MUTATIONS = {
@@ -292,7 +297,7 @@ MUTATIONS = {
         elements, "_element", lambda column, of: ORIGINAL_ELEMENT(column, "values"), "valuelist", "values", "string",
     ),
     "arrays described by their elements' counts": (
-        _leaf, "is_taken_apart", lambda _: False, "valuelist", None, "int",
+        value_list, "describes", whole_arrays, "valuelist", None, "int",
     ),
     "overlap with the first option only": (
         elements, "_literals", lambda array: tuple(Literal(v, "int") for v in array.value[:1] if v is not None),

@@ -23,7 +23,7 @@ from tests.indexes.universes import COMPARISONS, UNIVERSES, check, describe, obj
 from skipstone.errors import SettingError, UnsupportedTypeError
 from skipstone.expressions import tree
 from skipstone.expressions.tree import And, Column, In, IsNotNull, IsNull, Like, Literal, Not, NotIn, Or, StartsWith
-from skipstone.indexes import prefix, suffix
+from skipstone.indexes import affix
 from skipstone.indexes.gap_list import gaps as _gaps
 from skipstone.indexes.gap_list import index as gap_list
 from skipstone.indexes.gap_list.gaps import Intervals, ordered_form
@@ -710,7 +710,7 @@ def test_a_conjunction_that_lets_null_or_nan_of_one_term_decide_is_noticed(monke
         assert_represents(GapListIndex("c"), asked, objects("double"), {"c": "double"})
 
 
-@pytest.mark.parametrize("module", [gap_list, prefix, suffix])
+@pytest.mark.parametrize("module", [gap_list, affix])
 def test_examples_in_docstrings_run(module):
     outcome = doctest.testmod(module)
     assert outcome.attempted > 0

@@ -6,9 +6,8 @@ import pytest
 from tests.support import assert_same_rows, assert_sound, settings, write_objects
 
 from skipstone import Dataset
+from skipstone.indexes.affix import PrefixIndex, SuffixIndex
 from skipstone.indexes.gap_list.index import GapListIndex
-from skipstone.indexes.prefix import PrefixIndex
-from skipstone.indexes.suffix import SuffixIndex
 from skipstone.reporting.stats import skipping_stats
 
 SCHEMA = "n int, x double, d date, t string, p decimal(10,2)"

@@ -521,27 +521,27 @@ def test_columns_are_respelled():
 
 def break_side(patch, **changes):
     for name, value in changes.items():
-        patch.setattr(_regions._Side, name, value)
+        patch.setattr(_regions.Side, name, value)
 
 
 MUTATIONS = {
     "bounds of the other axis": lambda patch: patch.setattr(
-        _regions._Side,
+        _regions.Side,
         "passes",
-        lambda self, boxes, old=_regions._Side.passes: old(self, boxes[[1, 0, 3, 2]]),
+        lambda self, boxes, old=_regions.Side.passes: old(self, boxes[[1, 0, 3, 2]]),
     ),
     "no NaN": lambda patch: break_side(patch, on_nan=lambda self, axis: False),
     "NaN of one axis only": lambda patch: break_side(patch, on_nan=lambda self, axis: self.leaf.on_nan),
     "OR read as AND": lambda patch: patch.setattr(
-        _regions, "_Joined", lambda terms, every, made=_regions._Joined: made(terms, True)
+        _regions, "Joined", lambda terms, every, made=_regions.Joined: made(terms, True)
     ),
     "NULL is bounded": lambda patch: break_side(patch, bounds=property(lambda self: frozenset((0, 1)))),
     "x and y the wrong way round": lambda patch: patch.setattr(
-        _regions, "_Meets", lambda shape, distance, swapped, made=_regions._Meets: made(shape, distance, not swapped)
+        _regions, "Meets", lambda shape, distance, swapped, made=_regions.Meets: made(shape, distance, not swapped)
     ),
-    "NaN meets nothing": lambda patch: patch.setattr(_regions._Meets, "on_nan", lambda self, axis: False),
+    "NaN meets nothing": lambda patch: patch.setattr(_regions.Meets, "on_nan", lambda self, axis: False),
     "distance left out": lambda patch: patch.setattr(
-        _regions, "_Meets", lambda shape, distance, swapped, made=_regions._Meets: made(shape, 0.0, swapped)
+        _regions, "Meets", lambda shape, distance, swapped, made=_regions.Meets: made(shape, 0.0, swapped)
     ),
     "a box that is too small": lambda patch: patch.setattr(
         _boxes, "best_boxes", lambda boxes, count: best_boxes(boxes[:, 1:], count) if boxes.size > 4 else boxes

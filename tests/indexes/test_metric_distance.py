@@ -19,11 +19,11 @@ from skipstone.expressions import tree
 from skipstone.expressions.tree import And, Call, Column, In, Literal, Not
 from skipstone.functions.distances import edits as _edits
 from skipstone.functions.distances import metrics as _metrics
+from skipstone.functions.distances import own_metrics as _own_metrics
 from skipstone.functions.distances import vectorised
 from skipstone.functions.distances.metrics import FUNCTIONS_VERSION, METRICS, Tolerance
 from skipstone.indexes.metric_distance import balls as _balls
 from skipstone.indexes.metric_distance import index as metric_distance
-from skipstone.indexes.metric_distance import own_metrics as _own_metrics
 from skipstone.indexes.metric_distance.index import MetricDistanceIndex
 from skipstone.indexing.objects import DataObject
 from skipstone.testing import InMemoryMetadata, assert_monotone, assert_represents, collect, kept_objects
@@ -304,7 +304,7 @@ def test_thousands_of_triples_stay_within_reach(mode, size):
         for a, b in zip(floats[0].T, floats[2].T, strict=True):
             total += (a.astype(np.float32) - b.astype(np.float32)) ** 2
         subject = Call("staticinvoke", (), **L2)
-        tolerance = metric_distance._tolerance(METRICS["euclidean"], subject, size, ())
+        tolerance = METRICS["euclidean"].tolerance_of(subject, size)
         within_reach(METRICS["euclidean"], tolerance, floats, np.sqrt(total).astype(np.float64))
 
 
@@ -767,6 +767,12 @@ def check_gap(origins, predicates):
         index, predicates, objects_of(GAP_ROWS, "double"), {"c": "double"},
         functions=functions, inputs=gap_inputs(expressions, origins),
     )  # fmt: skip
+
+
+def test_an_own_metric_is_a_metric_like_any_other():
+    assert isinstance(MetricDistanceIndex("c", metric="gap", origins=[0]).measure, _metrics.Metric)
+    assert MetricDistanceIndex("c", metric="gap", origins=[0]).functions == ("gap",)
+    assert MetricDistanceIndex("c").measure is METRICS["euclidean"]
 
 
 def test_an_own_metric_serves_its_origins_without_vouching():

@@ -9,7 +9,7 @@ from tests.support import assert_sound, relevant, settings
 from skipstone import Dataset, distances, skipping_stats
 from skipstone.engines.spark.functions import state_version
 from skipstone.errors import IndexingError, SettingError
-from skipstone.indexes.metric_distance import own_metrics as _own_metrics
+from skipstone.functions.distances import own_metrics as _own_metrics
 from skipstone.indexes.metric_distance.index import MetricDistanceIndex
 
 OBJECTS = 12

@@ -83,7 +83,7 @@ MUTATIONS = {
     "leaf: NaN forgotten in order": (_leaf, "_compare", without_nan(_leaf._compare), "minmax", "double"),
     "leaf: NULL forgotten": (_leaf, "_read", without_null(_leaf._read), "bloomfilter", "int"),
     "leaf: NULL forgotten in NOT <=>": (_leaf, "_read", without_null(_leaf._read), "minmax", "int"),
-    "value list: negation forgotten": (value_list, "_passes", unnegated(value_list._passes), "valuelist", "int"),
+    "value list: negation forgotten": (value_list, "passes", unnegated(value_list.passes), "valuelist", "int"),
     "value list: sign of zero": (pc, "add", lambda a, _: a, "valuelist", "double"),
     "value list: < loses its direction": (value_list._OPERATORS, "<", pc.greater, "valuelist", "string"),
     "value list: _ stops at four bytes": (

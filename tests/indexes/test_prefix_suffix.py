@@ -17,9 +17,7 @@ from skipstone.errors import SettingError, UnsupportedTypeError
 from skipstone.expressions import tree
 from skipstone.expressions.tree import And, Call, Column, EndsWith, EqualTo, In, IsNull, Like, Literal, Not, StartsWith
 from skipstone.indexes import affix as _affix
-from skipstone.indexes import prefix, suffix
-from skipstone.indexes.prefix import PrefixIndex, PrefixMetadata
-from skipstone.indexes.suffix import SuffixIndex
+from skipstone.indexes.affix import PrefixIndex, PrefixMetadata, SuffixIndex
 from skipstone.indexing.objects import DataObject
 from skipstone.stores.parquet.part_writer import PartWriter
 from skipstone.testing import (
@@ -141,9 +139,9 @@ def test_the_piece_of_a_value_that_passes_passes_the_condition_on_pieces(value, 
         return
     for cut, piece in ((_affix.cut_prefix, value[:length]), (_affix.cut_suffix, value[-length:])):
         condition = cut(leaf.test, length)
-        whole = _affix._passes(pa.array([value]), leaf.test)
+        whole = _affix.passes(pa.array([value]), leaf.test)
         if condition is not None and whole[0].as_py():
-            assert _affix._passes(pa.array([piece]), condition)[0].as_py()
+            assert _affix.passes(pa.array([piece]), condition)[0].as_py()
 
 
 # --- what is listed --------------------------------------------------------------------------------------------------
@@ -387,19 +385,19 @@ def affirmed(values, test):
 
 
 _CUT = _affix.cut_prefix
-_PASSES = _affix._passes
+_PASSES = _affix.passes
 MUTATIONS = {
-    "prefix: NOT startswith beyond the piece": (prefix, "cut_prefix", longer_not, PrefixIndex),
-    "prefix: <> by the piece": (prefix, "cut_prefix", among_not, PrefixIndex),
-    "prefix: the literal is not cut": (prefix, "cut_prefix", whole_options, PrefixIndex),
-    "prefix: the pattern is not cut": (prefix, "cut_prefix", whole_pattern, PrefixIndex),
-    "prefix: order becomes strict": (prefix, "cut_prefix", strict, PrefixIndex),
-    "prefix: pieces are bytes of the end": (prefix, "cut_prefix", _affix.cut_suffix, PrefixIndex),
-    "suffix: pieces of the beginning": (suffix, "cut_suffix", _affix.cut_prefix, SuffixIndex),
+    "prefix: NOT startswith beyond the piece": (_affix, "cut_prefix", longer_not, PrefixIndex),
+    "prefix: <> by the piece": (_affix, "cut_prefix", among_not, PrefixIndex),
+    "prefix: the literal is not cut": (_affix, "cut_prefix", whole_options, PrefixIndex),
+    "prefix: the pattern is not cut": (_affix, "cut_prefix", whole_pattern, PrefixIndex),
+    "prefix: order becomes strict": (_affix, "cut_prefix", strict, PrefixIndex),
+    "prefix: pieces are bytes of the end": (_affix, "cut_prefix", _affix.cut_suffix, PrefixIndex),
+    "suffix: pieces of the beginning": (_affix, "cut_suffix", _affix.cut_prefix, SuffixIndex),
     "suffix: patterns are not turned round": (_affix, "_reversed", lambda tokens: tokens, SuffixIndex),
     "patterns stop at the first wildcard": (_affix, "_head", lambda tokens, _: tokens[:1], PrefixIndex),
     "negation forgotten": (
-        _affix, "_passes", affirmed, PrefixIndex,
+        _affix, "passes", affirmed, PrefixIndex,
     ),
     "parts: merge forgets": (_affix.AffixMetadata, "merge", lambda self, _: self, PrefixIndex),
     "what is unknown is empty": (

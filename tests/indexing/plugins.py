@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from skipstone.indexing.index import Index
 from skipstone.indexing.metadata_type import MetadataType
+from skipstone.toolkit import quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class LongestIndex(Index):
     column: str
 
     def inputs(self, types):
-        return (f"length({self.column})",)
+        return (f"length({quoted(self.column)})",)
 
     def collect_metadata(self, rows):
         return Lengths(_longest(rows.column(0)), rows.num_rows)

@@ -18,6 +18,7 @@ from skipstone.errors import ColumnNotFoundError, UnsupportedTypeError
 from skipstone.expressions.tree import Call, Column, EqualTo, Literal
 from skipstone.expressions.types import catalog_type
 from skipstone.indexes.value_list import ValueListClause, ValueListMetadata
+from skipstone.toolkit import quoted
 
 
 class Metres:
@@ -67,7 +68,7 @@ class WholePartIndex(Index):
         return ("whole_part",)
 
     def inputs(self, types):
-        return (f"whole_part(`{self.column}`)",)
+        return (f"whole_part({quoted(self.column)})",)
 
     def collect_metadata(self, rows):
         return ValueListMetadata.of(rows.column(0))

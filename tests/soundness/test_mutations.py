@@ -173,7 +173,7 @@ def _unknown_list_is_empty(lists: Any, test: Any) -> Any:
     return _as_boundaries(lists, test).fill_null(False)
 
 
-_passes = value_list._passes
+_passes = value_list.passes
 
 
 def _negation_ignored(values: Any, test: Any) -> Any:
@@ -349,7 +349,7 @@ AT_QUERY_TIME: dict[str, Mutation] = {
     "list: suffix as prefix": operator(value_list._PLACES, "suffix", pc.starts_with),
     "list: part as suffix": operator(value_list._PLACES, "part", pc.ends_with),
     "list: prefix as suffix": operator(value_list._PLACES, "prefix", pc.ends_with),
-    "list: negation ignored": function(value_list._passes, _negation_ignored),
+    "list: negation ignored": function(value_list.passes, _negation_ignored),
     "list: unknown list is empty": function(value_list._some_value_passes, _unknown_list_is_empty),
     "ValueListMatchClause: NULLs only": method(
         value_list.ValueListMatchClause, "ordinary_might_match", lambda self, metadata, leaf: _never(metadata)

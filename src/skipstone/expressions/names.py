@@ -10,7 +10,7 @@ from skipstone.errors import ColumnNotFoundError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["parse_column", "spell_column"]
+__all__ = ["parse_column", "quote_parts", "spell_column"]
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _PART = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`|(?P<bare>[^`.]+)")
@@ -27,6 +27,17 @@ def spell_column(parts: Iterable[str]) -> str:
     '`odd.name`.`tick```'
     """
     return ".".join(part if _PLAIN.fullmatch(part) else f"`{part.replace('`', '``')}`" for part in parts)
+
+
+def quote_parts(parts: Iterable[str]) -> str:
+    """Return a column path with every part in back-ticks, so that SQL takes none of them for anything else.
+
+    Examples
+    --------
+    >>> quote_parts(("s", "null"))
+    '`s`.`null`'
+    """
+    return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
 
 
 def parse_column(name: str) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
-"""The index types, one file each with its metadata type, index, clauses and filter."""
+"""The index types, each with its metadata type, index, clauses and filter in one module (``affix`` has two of them)."""
 
 from __future__ import annotations
 
+from skipstone.indexes.affix import PrefixIndex, SuffixIndex
 from skipstone.indexes.bloom_filter import BloomFilterIndex
 from skipstone.indexes.feature.index import FeatureIndex
 from skipstone.indexes.formatted import FormattedIndex
@@ -10,8 +11,6 @@ from skipstone.indexes.geo_box.index import GeoBoxIndex
 from skipstone.indexes.hybrid import HybridIndex
 from skipstone.indexes.metric_distance.index import MetricDistanceIndex
 from skipstone.indexes.minmax import MinMaxIndex
-from skipstone.indexes.prefix import PrefixIndex
-from skipstone.indexes.suffix import SuffixIndex
 from skipstone.indexes.value_list import ValueListIndex
 
 __all__ = [

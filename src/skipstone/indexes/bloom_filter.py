@@ -14,22 +14,13 @@ import pyarrow.compute as pc
 
 from skipstone.errors import SettingError
 from skipstone.expressions.tree import Column, Element, EqualNullSafe, EqualTo, In, IsNotNull, IsNull, Literal, Not
-from skipstone.indexing.index import Index
 from skipstone.indexing.metadata_type import MetadataType
 from skipstone.querying.clause import Clause
 from skipstone.querying.filter import Filter
 from skipstone.querying.lookup import FILTER, HasFilters, Lookup, PartFilters
-from skipstone.toolkit.elements import (
-    NULL_ELEMENTS,
-    check_of,
-    check_part,
-    elements_of,
-    hash_input,
-    is_lists,
-    takes_part,
-)
+from skipstone.toolkit.elements import PartIndex, count_names, describes, elements_of, is_lists
 from skipstone.toolkit.hashing import spark_hash
-from skipstone.toolkit.leaf import CountClause, describes
+from skipstone.toolkit.leaf import CountClause
 from skipstone.toolkit.values import Distinct, unknown
 
 if TYPE_CHECKING:
@@ -38,7 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from skipstone.expressions.tree import Expression
-    from skipstone.indexes.hybrid import HybridIndex
+    from skipstone.indexing.index import Index
     from skipstone.indexing.objects import DataObject
     from skipstone.querying.clause import Metadata
     from skipstone.querying.lookup import Filters
@@ -147,23 +138,20 @@ class BloomFilterMetadata(MetadataType):
 
     @classmethod
     def fields(cls, inputs: tuple[pa.DataType, ...]) -> Mapping[str, pa.DataType]:
-        return {"bits": pa.binary(), "hashes": pa.int32(), _nulls(elements=is_lists(inputs[0])): pa.int64()}
+        nulls, _ = count_names(elements=is_lists(inputs[0]))
+        return {"bits": pa.binary(), "hashes": pa.int32(), nulls: pa.int64()}
 
     def merge(self, other: Self) -> Self:
         hashes, nulls = self.hashes.merge(other.hashes), self.null_count + other.null_count
         return type(self)(hashes, nulls, self.fpp, self.elements or other.elements)
 
     def finish(self, data_object: DataObject) -> Mapping[str, Any]:  # noqa: ARG002  (part of the contract)
-        return {**make_filter(self.hashes.array, self.fpp), _nulls(elements=self.elements): self.null_count}
-
-
-def _nulls(*, elements: bool) -> str:
-    """Name the field with the number of NULLs."""
-    return NULL_ELEMENTS if elements else "null_count"
+        nulls, _ = count_names(elements=self.elements)
+        return {**make_filter(self.hashes.array, self.fpp), nulls: self.null_count}
 
 
 @dataclass(frozen=True)
-class BloomFilterIndex(Index):
+class BloomFilterIndex(PartIndex):
     """A Bloom filter over a column's values in each object, as large as their number asks for.
 
     Values are hashed in the JVM (``xxhash64``), so that long strings do not travel.
@@ -191,26 +179,10 @@ class BloomFilterIndex(Index):
 
     def __post_init__(self) -> None:
         check_fpp(self.fpp)
-        check_of(self.of)
         super().__post_init__()
 
-    @property
-    def functions(self) -> tuple[str, ...]:
-        return ()
-
-    def supports(self, types: tuple[str, ...]) -> bool:
-        return takes_part(types, self.of)
-
-    def check_types(self, types: tuple[str, ...]) -> None:
-        check_part(self, types, self.of)
-        super().check_types(types)
-
-    @property
-    def evaluated(self) -> tuple[str, ...]:
-        return ()  # hashes and parts of values are the same everywhere
-
     def inputs(self, types: tuple[str, ...]) -> tuple[str, ...]:
-        return (hash_input(self.column, types[0], self.of),)
+        return (self.hashes_input(types),)
 
     def collect_metadata(self, rows: pa.RecordBatch) -> BloomFilterMetadata:
         column = rows.column(0)
@@ -295,24 +267,20 @@ class BloomFilterFilter(Filter):
     ``<>``, NOT IN and orders are not served: that a value is there says nothing of which others are.
     """
 
-    index: BloomFilterIndex | HybridIndex
+    index: Index
 
     def label_node(self, node: Expression) -> Clause | None:
         match node:
-            case IsNull(subject) | EqualNullSafe(subject, Literal(None)) if self._describes(subject):
+            case IsNull(subject) | EqualNullSafe(subject, Literal(None)) if describes(self.index, subject):
                 return CountClause(self.index, IsNull(_untyped(subject)))
-            case IsNotNull(subject) | Not(EqualNullSafe(subject, Literal(None))) if self._describes(subject):
+            case IsNotNull(subject) | Not(EqualNullSafe(subject, Literal(None))) if describes(self.index, subject):
                 return SomeHashClause(self.index, IsNotNull(_untyped(subject)))
-            case EqualTo(subject, option) | EqualNullSafe(subject, option) if self._describes(subject):
+            case EqualTo(subject, option) | EqualNullSafe(subject, option) if describes(self.index, subject):
                 return self._lookup(node, subject, (option,))
-            case In(subject, options) if self._describes(subject):
+            case In(subject, options) if describes(self.index, subject):
                 return self._lookup(node, subject, options)
             case _:
                 return None
-
-    def _describes(self, subject: Expression) -> bool:
-        """Say whether the filter's hashes are those of the subject's values."""
-        return describes(self.index.column, self.index.of, subject)
 
     def _lookup(self, node: Expression, subject: Expression, options: tuple[Expression, ...]) -> Clause | None:
         """Hash the options as Spark hashes the column; no clause when one of them cannot be."""

@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 from skipstone.errors import SettingError
 from skipstone.indexes.bloom_filter import BloomFilterFilter, BloomFilterMetadata, check_fpp, make_filter
 from skipstone.indexes.value_list import ValueListFilter, ValueListMetadata
-from skipstone.indexing.index import Index
 from skipstone.indexing.metadata_type import MetadataType
-from skipstone.toolkit.elements import check_of, check_part, elements_of, hash_input, part_input, takes_part
+from skipstone.toolkit.elements import PartIndex, elements_of
 from skipstone.toolkit.values import Distinct, is_binary_like
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ class HybridMetadata(MetadataType):
 
 
 @dataclass(frozen=True)
-class HybridIndex(Index):
+class HybridIndex(PartIndex):
     """A value list for each object with few distinct values, a Bloom filter for each other.
 
     Parameters
@@ -112,7 +111,6 @@ class HybridIndex(Index):
 
     def __post_init__(self) -> None:
         check_fpp(self.fpp)
-        check_of(self.of)
         whole = isinstance(self.threshold, int) and not isinstance(self.threshold, bool)
         if self.threshold != AUTO and not (whole and int(self.threshold) > 0):
             msg = f'threshold={self.threshold!r} is not a number of values: give a positive whole number or "auto"'
@@ -136,23 +134,8 @@ class HybridIndex(Index):
             len(values), width, size=data_object.length, fpp=self.fpp, scanning_factor=self.scanning_factor
         )
 
-    @property
-    def functions(self) -> tuple[str, ...]:
-        return ()
-
-    def supports(self, types: tuple[str, ...]) -> bool:
-        return takes_part(types, self.of)
-
-    def check_types(self, types: tuple[str, ...]) -> None:
-        check_part(self, types, self.of)
-        super().check_types(types)
-
-    @property
-    def evaluated(self) -> tuple[str, ...]:
-        return ()  # hashes and parts of values are the same everywhere
-
     def inputs(self, types: tuple[str, ...]) -> tuple[str, ...]:
-        return (part_input(self.column, self.of), hash_input(self.column, types[0], self.of))
+        return (self.values_input, self.hashes_input(types))
 
     def collect_metadata(self, rows: pa.RecordBatch) -> HybridMetadata:
         column, hashes = rows.columns

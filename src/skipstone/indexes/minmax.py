@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skipstone.indexing.facts import Fact
 from skipstone.indexing.index import Index
 from skipstone.indexing.metadata_type import MetadataType
 from skipstone.querying.filter import Filter
 from skipstone.toolkit.bounds import bounds_might_match, successor, to_bounds
 from skipstone.toolkit.leaf import Compare, CountClause, Leaf, has_ordinary, read_leaf
-from skipstone.toolkit.values import FLOATING, is_atomic, is_binary_like, ordinary_values, quoted, unknown
+from skipstone.toolkit.values import FLOATING, is_atomic, is_binary_like, ordinary_values, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,8 +27,6 @@ __all__ = ["BOUND_BYTES", "MinMaxClause", "MinMaxFilter", "MinMaxIndex", "MinMax
 
 BOUND_BYTES = 64
 """Bounds of text and bytes are cut to this length, so that one long value does not make metadata long."""
-
-_SECONDS = "CAST(CAST(CAST({} AS INTERVAL SECOND) AS DECIMAL(20, 6)) * 1000000 AS BIGINT)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class MinMaxMetadata(MetadataType):
 
     @classmethod
     def from_aggregates(cls, row: Mapping[str, Any]) -> Self:
-        """Make the state from a row of what ``MinMaxIndex.aggregates`` asks of Spark."""
+        """Make the state from the facts that ``MinMaxIndex`` declares."""
         floating = "nan_count" in row
         return cls(row["lower"], row["upper"], row["row_count"], row["null_count"], row.get("nan_count", 0), floating)
 
@@ -139,28 +138,12 @@ class MinMaxIndex(Index):
     def filters(self) -> tuple[Filter, ...]:
         return (MinMaxFilter(self),)
 
-    def aggregates(self, types: tuple[str, ...]) -> Mapping[str, str] | None:
-        column, (type_,) = quoted(self.column), types
-        value, physical = column, "{}"
-        counts = {"null_count": f"count_if({column} IS NULL)", "row_count": "count(*)"}
-        if type_ in FLOATING:
-            value = f"CASE WHEN NOT isnan({column}) THEN {column} END"
-            counts["nan_count"] = f"count_if(isnan({column}))"
-        elif type_ == "string":
-            physical = "CAST({} AS BINARY)"
-        elif type_ == "date":
-            physical = "unix_date({})"
-        elif type_ == "timestamp":
-            physical = "unix_micros({})"
-        elif type_ == "timestamp_ntz":
-            physical = _SECONDS.format("{} - TIMESTAMP_NTZ'1970-01-01 00:00:00'")
-        elif type_.startswith(("interval year", "interval month")):
-            physical = "CAST(CAST({} AS INTERVAL MONTH) AS INT)"
-        elif type_.startswith("interval"):
-            physical = _SECONDS
-        elif type_.startswith("time("):  # Spark has no exact function for it in all releases
-            return None
-        return {"lower": physical.format(f"min({value})"), "upper": physical.format(f"max({value})"), **counts}
+    def facts(self, types: tuple[str, ...]) -> Mapping[str, Fact]:
+        bounds = {"lower": Fact("min", self.column), "upper": Fact("max", self.column)}
+        counts = {"null_count": Fact("nulls", self.column), "row_count": Fact("rows")}
+        if types[0] in FLOATING:
+            counts["nan_count"] = Fact("nans", self.column)
+        return {**bounds, **counts}
 
 
 @dataclass(frozen=True, slots=True)

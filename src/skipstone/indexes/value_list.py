@@ -12,21 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skipstone.indexing.index import Index
 from skipstone.indexing.metadata_type import MetadataType
 from skipstone.querying.clause import Clause
 from skipstone.querying.filter import Filter
 from skipstone.querying.lookup import SET, Lookup
-from skipstone.toolkit.elements import (
-    NAN_ELEMENTS,
-    NULL_ELEMENTS,
-    check_of,
-    check_part,
-    elements_of,
-    is_lists,
-    part_input,
-    takes_part,
-)
+from skipstone.toolkit.elements import PartIndex, count_names, describes, elements_of, is_lists
 from skipstone.toolkit.leaf import (
     Affix,
     Among,
@@ -34,7 +24,6 @@ from skipstone.toolkit.leaf import (
     CountClause,
     Leaf,
     Pattern,
-    describes,
     has_nan,
     has_null,
     read_leaf,
@@ -46,11 +35,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from skipstone.expressions.tree import Expression
+    from skipstone.indexing.index import Index
     from skipstone.indexing.objects import DataObject
     from skipstone.querying.clause import Metadata
     from skipstone.toolkit.leaf import Test
 
-__all__ = ["ValueListClause", "ValueListFilter", "ValueListIndex", "ValueListMatchClause", "ValueListMetadata"]
+__all__ = [
+    "ValueListClause",
+    "ValueListFilter",
+    "ValueListIndex",
+    "ValueListMatchClause",
+    "ValueListMetadata",
+    "passes",
+]
 
 MAX_BYTES = 1 << 30
 """A list longer than this is given up: it would be no smaller than the data, and Arrow's lists end at 2 GB."""
@@ -102,7 +99,7 @@ class ValueListMetadata(MetadataType):
     def fields(cls, inputs: tuple[pa.DataType, ...]) -> Mapping[str, pa.DataType]:
         elements = is_lists(inputs[0])
         kind = inputs[0].value_type if elements else inputs[0]
-        nulls, nans = _count_names(elements=elements)
+        nulls, nans = count_names(elements=elements)
         counts = {nulls: pa.int64(), nans: pa.int64()} if pa.types.is_floating(kind) else {nulls: pa.int64()}
         return {"values": pa.list_(_short(kind)), **counts}
 
@@ -120,17 +117,12 @@ class ValueListMetadata(MetadataType):
 
     def finish(self, data_object: DataObject) -> Mapping[str, Any]:  # noqa: ARG002  (part of the contract)
         values = self.values.array if self.values is not None else None
-        nulls, nans = _count_names(elements=self.elements)
+        nulls, nans = count_names(elements=self.elements)
         stored = {
             "values": None if values is None else values.cast(_short(values.type)),
             nulls: self.null_count,
         }
         return {**stored, nans: self.nan_count} if self.floating else stored
-
-
-def _count_names(*, elements: bool) -> tuple[str, str]:
-    """Name the fields with the numbers of NULL and of NaN."""
-    return (NULL_ELEMENTS, NAN_ELEMENTS) if elements else ("null_count", "nan_count")
 
 
 def _short(type_: pa.DataType) -> pa.DataType:
@@ -150,7 +142,7 @@ def _is_valid(values: pa.Array) -> bool:
 
 
 @dataclass(frozen=True)
-class ValueListIndex(Index):
+class ValueListIndex(PartIndex):
     """The distinct values of a column in each object, with counts of NULL and NaN.
 
     Parameters
@@ -173,27 +165,8 @@ class ValueListIndex(Index):
     column: str
     of: str | None = field(default=None, kw_only=True)
 
-    def __post_init__(self) -> None:
-        check_of(self.of)
-        super().__post_init__()
-
-    @property
-    def functions(self) -> tuple[str, ...]:
-        return ()
-
-    def supports(self, types: tuple[str, ...]) -> bool:
-        return takes_part(types, self.of)
-
-    def check_types(self, types: tuple[str, ...]) -> None:
-        check_part(self, types, self.of)
-        super().check_types(types)
-
-    @property
-    def evaluated(self) -> tuple[str, ...]:
-        return ()  # hashes and parts of values are the same everywhere
-
     def inputs(self, types: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG002  (part of the contract)
-        return (part_input(self.column, self.of),)
+        return (self.values_input,)
 
     def collect_metadata(self, rows: pa.RecordBatch) -> ValueListMetadata:
         return ValueListMetadata.of(rows.column(0))
@@ -280,7 +253,7 @@ def _some_value_passes(lists: pa.ListArray, test: Test) -> pa.BooleanArray:
         return unknown(len(lists))
     offsets = lists.offsets.to_numpy()
     first, last = int(offsets[0]), int(offsets[-1])
-    passing = _passes(lists.values.slice(first, last - first), test)
+    passing = passes(lists.values.slice(first, last - first), test)
     if passing is None:
         return unknown(len(lists))
     places = np.flatnonzero(passing.fill_null(True).to_numpy(zero_copy_only=False)) + first
@@ -292,7 +265,7 @@ _OPERATORS = {"<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.great
 _PLACES = {"prefix": pc.starts_with, "suffix": pc.ends_with, "part": pc.match_substring}
 
 
-def _passes(values: pa.Array, test: Test) -> pa.BooleanArray | None:
+def passes(values: pa.Array, test: Test) -> pa.BooleanArray | None:
     """Apply a test to values one by one; ``None`` when it cannot be done exactly."""
     negated = not isinstance(test, Compare) and test.negated
     passing: pa.BooleanArray | None = None
@@ -352,7 +325,6 @@ class ValueListFilter(Filter):
 
     def label_node(self, node: Expression) -> Clause | None:
         leaf = read_leaf(node)
-        (column,) = self.index.columns
-        if leaf is None or not describes(column, getattr(self.index, "of", None), leaf.subject):
+        if leaf is None or not describes(self.index, leaf.subject):
             return None
         return ValueListMatchClause(self.index, node)

@@ -1,12 +1,14 @@
 """The Index contract (paper, II-A): which columns to read, what to collect of them, which filters may use it.
 
-A subclass is a frozen dataclass whose fields are its options.  Defining it registers it under its ``type_name``; a
-manifest names index types only by that name, and nothing is ever imported because a manifest says so.
+A subclass is a frozen dataclass whose fields are its options.  Defining it registers it under its ``type_name``, unless
+it is abstract: a base that several types share.  A manifest names index types only by that name, and nothing is ever
+imported because a manifest says so.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
@@ -15,12 +17,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from skipstone import registry
 from skipstone.errors import UnsupportedTypeError
 from skipstone.indexing.environment import EVALUATED, groups_of
+from skipstone.indexing.facts import aggregates_of_facts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
+    from skipstone.indexing.facts import Fact
     from skipstone.indexing.metadata_type import MetadataType
     from skipstone.indexing.records import ColumnRecord
     from skipstone.indexing.source import Preparation
@@ -34,6 +38,10 @@ _BASE_OPTIONS = ("key", "name")
 @dataclass(frozen=True)
 class Index(ABC):
     """One index on a dataset.
+
+    The built-in types are written against what is documented here, in ``MetadataType``, ``Filter`` and ``Clause``, and
+    against nothing else.  Metadata is collected from rows (``inputs``, ``collect_metadata``) or, where that is cheaper,
+    made of ``facts`` or ``aggregates``.
 
     Parameters
     ----------
@@ -54,7 +62,8 @@ class Index(ABC):
         super().__init_subclass__(**kwargs)
         if "type_name" not in cls.__dict__:
             cls.type_name = re.sub(r"Index$", "", cls.__name__).lower()
-        registry.register_index(cls)
+        if not inspect.isabstract(cls):
+            registry.register_index(cls)
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -158,13 +167,25 @@ class Index(ABC):
         timestamps as int64 microseconds, and so on as literals have them (see ``expressions.tree``).
         """
 
-    def aggregates(self, types: tuple[str, ...]) -> Mapping[str, str] | None:  # noqa: ARG002  (part of the contract)
-        """Give Spark SQL aggregates over an object's rows from which its metadata can be made, where that is cheaper.
+    def facts(self, types: tuple[str, ...]) -> Mapping[str, Fact] | None:  # noqa: ARG002  (part of the contract)
+        """Declare facts of an object of which its metadata can be made, for an engine to find as cheaply as it can.
 
-        The results, by name, go to ``metadata_type.from_aggregates`` and must give the very state that
-        ``collect_metadata`` would.  ``None``, the default, when there are none or not for these types.
+        Spark computes them by aggregates, or takes them from the footers of Parquet files where these prove them all;
+        rows do not travel to Python then.  The values, by name, go to ``metadata_type.from_aggregates`` and must give
+        the very state that ``collect_metadata`` would.  ``None``, the default, when there are none or not for these
+        types.
         """
         return None
+
+    def aggregates(self, types: tuple[str, ...]) -> Mapping[str, str] | None:
+        """Give Spark SQL aggregates over an object's rows from which its metadata can be made, where that is cheaper.
+
+        By default those that compute ``facts``.  An index of which more is to be aggregated overrides it; its facts, if
+        it has any, are not asked for then.  The results, by name, go to ``metadata_type.from_aggregates`` and must give
+        the very state that ``collect_metadata`` would.  ``None`` when there are none or not for these types.
+        """
+        facts = self.facts(types)
+        return None if facts is None else aggregates_of_facts(facts, dict(zip(self.columns, types, strict=True)))
 
     @abstractmethod
     def filters(self) -> tuple[Filter, ...]:

@@ -19,6 +19,8 @@ __all__ = ["MetadataType"]
 class MetadataType(ABC):
     """The state collected of (a part of) one object for one index.
 
+    It is made by ``Index.collect_metadata``, or by ``from_aggregates`` where the index has ``facts`` or ``aggregates``.
+
     ``collect → merge → finish``: a large object is read in several parts, each gives a state, states of one object
     merge in any order, and only then is the stored form made, since a Bloom filter's size or which gaps are widest is
     known only then.  States travel between Spark's workers, so they must be picklable.
@@ -26,7 +28,16 @@ class MetadataType(ABC):
 
     lookups: ClassVar[Mapping[str, str]] = {}
     """The stored fields of which clauses look up some of the content: a ``"set"``, a list whose order means nothing, or
-    a ``"filter"``, bits of which some are looked at.  A store may keep them so that a lookup reads little."""
+    a ``"filter"``, bits of which some are looked at.  A store may keep them so that a lookup reads little; what is
+    looked up, a clause says in ``Clause.lookups``."""
+
+    @classmethod
+    def from_aggregates(cls, row: Mapping[str, Any]) -> Self:
+        """Make the state of a whole object from the values of ``Index.facts`` or ``Index.aggregates``, by name.
+
+        For the types of indexes that have these; an index whose type does not override it is collected from rows.
+        """
+        raise NotImplementedError
 
     @classmethod
     @abstractmethod

@@ -1,1 +1,118 @@
-"""What index types are made of, built-in or not: leaves of predicates, values, bounds, patterns, elements, hashes."""
+"""What index types are made of, built-in or not.
+
+``leaf``
+    ``read_leaf`` takes a predicate on one column apart: what it says of NULL, of NaN (``has_null``, ``has_nan``, … ask
+    the stored counts), and a ``Test`` of every other value.  ``CountClause`` is the clause that answers the first two;
+    a subclass answers the third from what it has stored.
+``values``
+    Columns in SQL (``quoted``), the types that Spark orders and hashes by their value alone (``is_atomic``), literals
+    in the very type of stored values (``exact_scalar``, ``exact_array``), distinct values in parts (``Distinct``), and
+    the answer that keeps every object (``unknown``).
+``bounds``
+    Lower and upper bounds held against a test: ``to_bounds``, ``bounds_might_match``.
+``like``
+    LIKE patterns, read as Spark reads them: ``parse_like``, ``to_regex``.
+``elements``
+    Elements of arrays, keys and values of maps: ``PartIndex`` is the base of index types that describe them.
+``hashing``
+    Spark's hash of a column, as SQL (``hash_expression``), and of a literal (``spark_hash``).
+
+``Fact`` is what ``Index.facts`` declares: a minimum, a maximum or a count that the engine finds without reading rows in
+Python.
+"""
+
+from __future__ import annotations
+
+from skipstone.indexing.facts import Fact
+from skipstone.toolkit.bounds import bounds_might_match, successor, to_bounds
+from skipstone.toolkit.elements import (
+    NAN_ELEMENTS,
+    NULL_ELEMENTS,
+    PartIndex,
+    count_names,
+    describes,
+    elements_of,
+    is_lists,
+    is_taken_apart,
+)
+from skipstone.toolkit.hashing import element_hash_expression, hash_expression, spark_hash
+from skipstone.toolkit.leaf import (
+    EVERYTHING,
+    NOTHING,
+    Affix,
+    Among,
+    Compare,
+    CountClause,
+    Leaf,
+    Pattern,
+    Test,
+    has_nan,
+    has_nan_element,
+    has_null,
+    has_null_element,
+    has_ordinary,
+    has_value,
+    read_leaf,
+)
+from skipstone.toolkit.like import LikeTokens, Wildcard, literal_prefix, parse_like, to_regex
+from skipstone.toolkit.values import (
+    FLOATING,
+    Distinct,
+    exact_array,
+    exact_scalar,
+    is_atomic,
+    is_binary_like,
+    name_parts,
+    ordinary_values,
+    quoted,
+    unknown,
+)
+
+__all__ = [
+    "EVERYTHING",
+    "FLOATING",
+    "NAN_ELEMENTS",
+    "NOTHING",
+    "NULL_ELEMENTS",
+    "Affix",
+    "Among",
+    "Compare",
+    "CountClause",
+    "Distinct",
+    "Fact",
+    "Leaf",
+    "LikeTokens",
+    "PartIndex",
+    "Pattern",
+    "Test",
+    "Wildcard",
+    "bounds_might_match",
+    "count_names",
+    "describes",
+    "element_hash_expression",
+    "elements_of",
+    "exact_array",
+    "exact_scalar",
+    "has_nan",
+    "has_nan_element",
+    "has_null",
+    "has_null_element",
+    "has_ordinary",
+    "has_value",
+    "hash_expression",
+    "is_atomic",
+    "is_binary_like",
+    "is_lists",
+    "is_taken_apart",
+    "literal_prefix",
+    "name_parts",
+    "ordinary_values",
+    "parse_like",
+    "quoted",
+    "read_leaf",
+    "spark_hash",
+    "successor",
+    "to_bounds",
+    "to_regex",
+    "unknown",
+]

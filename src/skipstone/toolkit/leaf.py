@@ -25,10 +25,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipstone.expressions import tree
-from skipstone.expressions.elements import ELEMENTS
 from skipstone.expressions.tree import Column, Element, Expression, Literal, Not
 from skipstone.querying.clause import Clause
-from skipstone.toolkit.elements import NAN_ELEMENTS, NULL_ELEMENTS, is_taken_apart
+from skipstone.toolkit.elements import NAN_ELEMENTS, NULL_ELEMENTS
 from skipstone.toolkit.like import LikeTokens, parse_like
 from skipstone.toolkit.values import FLOATING, unknown
 
@@ -37,6 +36,8 @@ if TYPE_CHECKING:
     from skipstone.querying.clause import Metadata
 
 __all__ = [
+    "EVERYTHING",
+    "NOTHING",
     "Affix",
     "Among",
     "Compare",
@@ -44,8 +45,12 @@ __all__ = [
     "Leaf",
     "Pattern",
     "Test",
-    "describes",
+    "has_nan",
+    "has_nan_element",
+    "has_null",
+    "has_null_element",
     "has_ordinary",
+    "has_value",
     "read_leaf",
 ]
 
@@ -86,7 +91,10 @@ class Pattern:
 Test: TypeAlias = Among | Compare | Affix | Pattern
 
 NOTHING = Among()
+"""The test that no ordinary value passes."""
+
 EVERYTHING = Among(negated=True)
+"""The test that every ordinary value passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,19 +115,6 @@ class Leaf:
     def of_elements(self) -> bool:
         """Whether the predicate is about some element and not about the row's value."""
         return isinstance(self.subject, Element)
-
-
-def describes(column: str, of: str | None, subject: Expression) -> bool:
-    """Say whether values that were collected of a column (``of`` it, see ``ValueListIndex``) are the subject's.
-
-    A column of arrays or maps was taken apart, so what was collected says nothing of the arrays and maps themselves.
-    """
-    match subject:
-        case Column(name, type_):
-            return name == column and of is None and not is_taken_apart(type_)
-        case Element(Column(name), part):
-            return name == column and part == (of or ELEMENTS)
-    return False
 
 
 def read_leaf(node: Expression) -> Leaf | None:

@@ -6,10 +6,10 @@ import re
 from enum import Enum
 from typing import TypeAlias
 
-__all__ = ["LikeTokens", "Wildcard", "literal_prefix", "parse_like", "to_regex"]
+__all__ = ["REPLACEMENT", "LikeTokens", "Wildcard", "literal_prefix", "parse_like", "to_regex"]
 
-# What Java puts in place of bytes that are not UTF-8 before it matches a pattern, so it stands for more than itself.
 REPLACEMENT = "\ufffd"
+"""What Java puts in place of bytes that are not UTF-8 before it matches a pattern; it stands for more than itself."""
 
 
 class Wildcard(Enum):

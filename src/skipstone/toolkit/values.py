@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skipstone.expressions.names import quote_parts
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -62,14 +64,16 @@ def name_parts(column: str) -> tuple[str, ...]:
 
 
 def quoted(column: str) -> str:
-    """Spell a column so that SQL cannot take it for anything else: a column may be called ``null`` or ``current_date``.
+    """Return a column as the SQL of an index's ``inputs`` must spell it: with every part of its name in back-ticks.
+
+    SQL cannot take it for anything else then: a column may be called ``null`` or ``current_date``.
 
     Examples
     --------
     >>> quoted("s.null")
     '`s`.`null`'
     """
-    return ".".join("`" + part.replace("`", "``") + "`" for part in name_parts(column))
+    return quote_parts(name_parts(column))
 
 
 def unknown(length: int) -> pa.BooleanArray:

@@ -17,6 +17,7 @@ from skipstone.expressions.tree import (
     LessThanOrEqual,
     Literal,
 )
+from skipstone.toolkit import quoted
 
 LONGEST = 2**31 - 1
 
@@ -48,7 +49,7 @@ class LengthIndex(Index):
         return types == ("string",)
 
     def inputs(self, types):
-        return (f"length({self.column})",)  # any Spark expression: Spark computes it, Arrow brings it
+        return (f"length({quoted(self.column)})",)  # any Spark expression: Spark computes it, Arrow brings it
 
     def collect_metadata(self, rows):
         lengths = rows.column(0).drop_null()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from skipstone.engines.spark.arrow_job import OBJECT_COLUMN, plan_inputs, with_rowless
 from skipstone.indexing.collect import ObjectStates
+from skipstone.indexing.metadata_type import MetadataType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from skipstone.indexing.objects import DataObject
     from skipstone.indexing.source import BoundIndex
 
-__all__ = ["aggregates_of", "collect_with_aggregates", "prefers_aggregates"]
+__all__ = ["aggregates_of", "collect_with_aggregates", "prefers_aggregates", "takes_aggregates"]
 
 _ROWS = "count(*)"
 _COLUMNAR = frozenset({"parquet", "orc"})
@@ -28,7 +29,7 @@ _SORTED_BY_SPARK = frozenset({"string", "binary"})
 
 def aggregates_of(bound: Sequence[BoundIndex]) -> list[Mapping[str, str]] | None:
     """Give each index's aggregates, or ``None`` when one of them has none."""
-    asked = [b.index.aggregates(b.types) if hasattr(b.index.metadata_type, "from_aggregates") else None for b in bound]
+    asked = [b.index.aggregates(b.types) if takes_aggregates(b) else None for b in bound]
     found = [a for a in asked if a is not None]
     return found if len(found) == len(bound) else None
 
@@ -63,7 +64,7 @@ def collect_with_aggregates(
         number, count = row[0], row[1]
         states = ObjectStates(plan, objects[number])
         made = [
-            from_aggregates(b)({name: _value(row[place[sql]]) for name, sql in one.items()})
+            b.index.metadata_type.from_aggregates({name: _value(row[place[sql]]) for name, sql in one.items()})
             for b, one in zip(bound, aggregates, strict=True)
         ]
         states.merge(made, count)
@@ -73,9 +74,11 @@ def collect_with_aggregates(
     return with_rowless(finished.take_table(), plan, objects)
 
 
-def from_aggregates(bound: BoundIndex) -> Any:
-    """Give the function that makes a state of aggregates."""
-    return bound.index.metadata_type.from_aggregates  # type: ignore[attr-defined]  # only asked of types that have it
+def takes_aggregates(bound: BoundIndex) -> bool:
+    """Return whether an index's metadata type makes states of aggregates."""
+    made = getattr(bound.index.metadata_type, "from_aggregates", None)
+    not_overridden = MetadataType.from_aggregates.__func__  # type: ignore[attr-defined]  # a bound class method has it
+    return made is not None and getattr(made, "__func__", made) is not not_overridden
 
 
 def _value(value: Any) -> Any:

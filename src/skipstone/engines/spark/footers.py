@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from skipstone.engines.spark.aggregates import from_aggregates
+from skipstone.engines.spark.aggregates import takes_aggregates
 from skipstone.engines.spark.arrow_job import plan_inputs
 from skipstone.engines.spark.footer_values import Bounds, column_bounds
 from skipstone.expressions.names import parse_column
 from skipstone.indexing.collect import ObjectStates
+from skipstone.indexing.index import Index
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from skipstone.engines.spark.source import SparkSource
+    from skipstone.indexing.facts import Fact
     from skipstone.indexing.objects import DataObject
     from skipstone.indexing.records import ColumnRecord
     from skipstone.indexing.source import BoundIndex
@@ -32,20 +34,13 @@ _SERVED = re.compile(
     r"boolean|tinyint|smallint|int|bigint|decimal\(\d+,\s?\d+\)|string|binary|date|timestamp|timestamp_ntz"
 )
 _SAMPLED = 8
-# The SQL by which an index asks Spark for the physical value of a bound; a footer holds physical values already.
-_PHYSICAL = {
-    "string": "CAST({} AS BINARY)",
-    "date": "unix_date({})",
-    "timestamp": "unix_micros({})",
-    "timestamp_ntz": (
-        "CAST(CAST(CAST({} - TIMESTAMP_NTZ'1970-01-01 00:00:00' AS INTERVAL SECOND) AS DECIMAL(20, 6)) * 1000000 "
-        "AS BIGINT)"
-    ),
-}
+_IN_FOOTERS = ("min", "max", "nulls", "rows")
 
 
 def footer_roles(bound: BoundIndex) -> Mapping[str, str] | None:
-    """Say for each aggregate of an index which fact of a footer it is, or ``None`` when a footer cannot give them all.
+    """Return the kinds of an index's facts, by name, or ``None`` when a footer cannot give them all.
+
+    An index that has aggregates of its own is made of more than its facts.
 
     Examples
     --------
@@ -53,20 +48,18 @@ def footer_roles(bound: BoundIndex) -> Mapping[str, str] | None:
     """
     if len(bound.columns) != 1 or bound.columns[0].partition or not _SERVED.fullmatch(bound.types[0]):
         return None
-    if not hasattr(bound.index.metadata_type, "from_aggregates"):
+    if type(bound.index).aggregates is not Index.aggregates or not takes_aggregates(bound):
         return None
-    asked = bound.index.aggregates(bound.types)
-    column = ".".join(f"`{part.replace('`', '``')}`" for part in parse_column(bound.columns[0].name))
-    physical = _PHYSICAL.get(bound.types[0], "{}")
-    known = {
-        physical.format(f"min({column})"): "min",
-        physical.format(f"max({column})"): "max",
-        f"count_if({column} IS NULL)": "nulls",
-        "count(*)": "rows",
-    }
-    if asked is None or not all(sql in known for sql in asked.values()):
+    facts = bound.index.facts(bound.types)
+    column = parse_column(bound.columns[0].name)
+    if facts is None or not all(_is_in_footer(fact, column) for fact in facts.values()):
         return None
-    return {name: known[sql] for name, sql in asked.items()}
+    return {name: fact.kind for name, fact in facts.items()}
+
+
+def _is_in_footer(fact: Fact, column: tuple[str, ...]) -> bool:
+    """Return whether a footer has a fact of a column."""
+    return fact.kind in _IN_FOOTERS and (fact.kind == "rows" or parse_column(fact.column) == column)
 
 
 def collect_from_footers(
@@ -92,7 +85,7 @@ def collect_from_footers(
         number = footer["o"]
         states = ObjectStates(plan, objects[number])
         made: list[Any] = [
-            from_aggregates(b)(bounds[place[b.columns[0]]].facts(role))
+            b.index.metadata_type.from_aggregates(bounds[place[b.columns[0]]].facts(role))
             for b, role in zip(bound, known_roles, strict=True)
         ]
         states.merge(made, footer["rows"])

@@ -12,8 +12,8 @@ from skipstone.engines.spark.functions import promise_of, raw_identity, state_ve
 from skipstone.engines.spark.shipping import ship
 from skipstone.errors import IndexingError, SettingError
 from skipstone.functions.distances.metrics import FUNCTIONS_VERSION
+from skipstone.functions.distances.own_metrics import Vouched, sql_literal, vouched
 from skipstone.functions.distances.vectorised import FUNCTIONS
-from skipstone.indexes.metric_distance.own_metrics import Vouched, sql_literal, vouched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -17,6 +17,7 @@ from skipstone.engines.spark.preparation import ScanPreparation
 from skipstone.engines.spark.progress import shown_progress
 from skipstone.engines.spark.visible_metadata import refuse_metadata_among, refuse_visible_folder
 from skipstone.errors import DatasetError
+from skipstone.expressions.names import quote_parts
 from skipstone.indexing.objects import DataObject
 from skipstone.indexing.relation import Relation
 from skipstone.indexing.unsteady import refuse_unsteady_rows
@@ -149,9 +150,10 @@ class SparkSource:
         column = self.scan.unreadable()
         if column is None:
             return None
-        flaw = f"{_quoted(column)} IS NOT NULL"
+        flaw = f"{quote_parts((column,))} IS NOT NULL"
         if self.described["format"] == "xml" or any("variant" in c["t"] for c in self.described["columns"]):
-            every = ", ".join(_quoted(c["n"]) for c in self.described["columns"] if not c["p"] and c["n"] != column)
+            others = (c["n"] for c in self.described["columns"] if not c["p"] and c["n"] != column)
+            every = ", ".join(quote_parts((name,)) for name in others)
             flaw = f"{flaw} OR length(to_json(struct({every}))) < 0"  # never: it asks for all columns
         return flaw
 
@@ -161,11 +163,6 @@ class SparkSource:
             self.scan.footers(file, columns, out)
             with out.open(encoding="utf-8") as lines:
                 yield from map(json.loads, lines)
-
-
-def _quoted(name: str) -> str:
-    """Return a column's name as SQL has it."""
-    return f"`{name.replace('`', '``')}`"
 
 
 @contextmanager

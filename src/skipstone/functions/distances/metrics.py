@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from skipstone.expressions.tree import Call, Literal
+
     Floats = npt.NDArray[np.float64]
     Flags = npt.NDArray[np.bool_]
 
@@ -46,10 +48,14 @@ __all__ = [
     "EARTH_RADIUS",
     "FUNCTIONS_VERSION",
     "METRICS",
+    "Asked",
+    "ComputedMetric",
+    "Measured",
     "Metric",
     "Points",
     "Tolerance",
     "VectorMetric",
+    "as_points",
     "distances_between",
     "is_number",
     "one_less_cosine",
@@ -66,6 +72,9 @@ _NUMBERS = re.compile(rf"array<{_NUMBER}>")
 _LITERAL_NUMBERS = re.compile(rf"array<(?:{_NUMBER}|decimal\(\d+,\d+\))>")
 _LAT, _LNG = r"(?i:lat|latitude)", r"(?i:lng|lon|long|longitude)"
 _POINT = re.compile(rf"struct<(?:{_LAT}:{_NUMBER},{_LNG}|{_LNG}:{_NUMBER},{_LAT}):{_NUMBER}>")
+_LEVENSHTEIN = "org.apache.spark.sql.catalyst.expressions.Levenshtein"
+_L2_DISTANCE = "org.apache.spark.sql.catalyst.expressions.VectorFunctionImplUtils.vectorL2Distance"
+_COSINE = "cosine_distance"
 _FLAT_ROUNDING = 2.0**-52
 _MOST_RELATIVE = 0.1
 _MOST_LETTERS = 256
@@ -121,32 +130,135 @@ class Found:
     non_finite: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The finite distances of some rows from given origins, an array for each, and whether others are not finite."""
+
+    distances: tuple[Floats, ...]
+    non_finite: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The distances of a column's values from a literal, as a call in a query computes them.
+
+    ``between`` has the literal's distances from the given origins, ``None`` where it is not known; it is ``None``
+    itself when no origins were given, and then the literal is the ``point``.  ``cosine`` says that the call gives
+    ``1 - cos`` of the distance, an angle.
+    """
+
+    tolerance: Tolerance
+    between: tuple[float | None, ...] | None
+    point: Any = None
+    cosine: bool = False
+
+
 class Metric(ABC):
-    """A distance that is symmetric, zero only between equals, and obeys the triangle inequality."""
+    """A distance that is symmetric, zero only between equals, and obeys the triangle inequality.
 
-    name: ClassVar[str]
-    functions: ClassVar[tuple[str, ...]]
-    takes: ClassVar[str]
+    ``takes`` says in words which columns have such distances.
+    """
+
+    name: str
+    takes: str
+
+    @property
+    @abstractmethod
+    def identities(self) -> tuple[str, ...] | Mapping[str, str]:
+        """The users' functions in a query that give these distances, as ``Index.functions`` has them."""
 
     @abstractmethod
-    def supports(self, spark_type: str) -> bool:
-        """Say whether a column of this type holds points."""
-
-    @abstractmethod
-    def find(self, column: pa.Array) -> Found | None:
-        """Read a column's points; ``None`` when they cannot be read."""
+    def supports(self, spark_type: str, origins: Sequence[Any] = ()) -> bool:
+        """Return whether a column of this type holds points, which have distances from the origins."""
 
     @abstractmethod
     def origin(self, given: Any) -> Any:
         """Check a point that a user gave and make it canonical; ``SettingError`` when it is none."""
 
     @abstractmethod
+    def kind(self, point: Any) -> int:
+        """Return a number that tells which points this one has distances from."""
+
+    @abstractmethod
+    def inputs(self, column: str, spark_type: str, origins: Sequence[Any]) -> tuple[str, ...]:
+        """Return the SQL that Spark computes for ``measured``."""
+
+    @abstractmethod
+    def measured(self, columns: Sequence[pa.Array], origins: Sequence[Any]) -> Measured | None:
+        """Return the distances of rows from origins, or ``None`` when they are not known of every row."""
+
+    @abstractmethod
+    def asked(
+        self, call: Call, spark_type: str, literal: Literal, origins: Sequence[Any] | None, *, mirrored: bool
+    ) -> Asked | None:
+        """Read a call of a column of a type and a literal, which comes first where it is ``mirrored``.
+
+        ``None`` when it does not compute this metric, or nothing can be said of the literal.
+        """
+
+
+class ComputedMetric(Metric):
+    """A metric that comes with Skipstone: what it computes here is what the functions of a query compute."""
+
+    functions: ClassVar[tuple[str, ...]]
+
+    @property
+    def identities(self) -> Mapping[str, str]:
+        """The functions of ``skipstone.distances``, at their stated version; Spark's own are not among them."""
+        return dict.fromkeys(self.functions, f"version {FUNCTIONS_VERSION}")
+
+    def inputs(self, column: str, spark_type: str, origins: Sequence[Any]) -> tuple[str, ...]:  # noqa: ARG002  (as inherited)
+        """Return the column itself."""
+        return (column,)
+
+    def measured(self, columns: Sequence[pa.Array], origins: Sequence[Any]) -> Measured | None:
+        """Compute the distances of the points that have any from the origins."""
+        found = self.find(columns[0])
+        if found is None:
+            return None
+        points = found.points.get(self.kind(origins[0]))
+        distances = (np.empty(0) if points is None else self.distances(points, origin) for origin in origins)
+        return Measured(tuple(distances), found.non_finite)
+
+    def asked(
+        self,
+        call: Call,
+        spark_type: str,  # noqa: ARG002  (``supports`` has seen it)
+        literal: Literal,
+        origins: Sequence[Any] | None,
+        *,
+        mirrored: bool,  # noqa: ARG002  (the distance is the same)
+    ) -> Asked | None:
+        """Compute the literal's distances from the origins."""
+        point = self.literal(literal.value, literal.type)
+        if point is None:
+            return None
+        tolerance = self.tolerance_of(call, self.kind(point))
+        if tolerance is None or not tolerance.is_small:
+            return None
+        between: tuple[float, ...] | None = None
+        if origins is not None:
+            if self.kind(point) != self.kind(origins[0]):
+                return None
+            between = tuple(float(self.distances(as_points(origin), point)[0]) for origin in origins)
+        return Asked(tolerance, between, point, cosine=call.name.lower() == _COSINE)
+
+    def tolerance_of(self, call: Call, kind: int) -> Tolerance | None:
+        """Return the error of what a call computes, or ``None`` when it does not compute this metric."""
+        is_ours = call.kind == "python" and call.name.lower() in self.functions and len(call.arguments) == 2
+        return self.tolerance(kind) if is_ours else None
+
+    @abstractmethod
+    def find(self, column: pa.Array) -> Found | None:
+        """Read a column's points; ``None`` when they cannot be read."""
+
+    @abstractmethod
     def literal(self, value: Any, spark_type: str) -> Any:
         """Read a query's literal as a point, or ``None`` when it is not a finite one that has distances."""
 
     @abstractmethod
-    def kind(self, point: Any) -> int:
-        """Say which points this one has distances from."""
+    def from_origins(self, origins: pa.Array, point: Any) -> Floats:
+        """Compute the distances of a point from stored origins; NaN where there is none of its kind."""
 
     @abstractmethod
     def distances(self, points: Points, origin: Any) -> Floats:
@@ -173,12 +285,12 @@ class Metric(ABC):
         return list(dict.fromkeys(text for part in parts for text in part))
 
 
-class VectorMetric(Metric):
+class VectorMetric(ComputedMetric):
     """A metric on arrays of numbers of one length; arrays of two lengths have no distance (NULL)."""
 
     takes = "an array of numbers"
 
-    def supports(self, spark_type: str) -> bool:
+    def supports(self, spark_type: str, origins: Sequence[Any] = ()) -> bool:  # noqa: ARG002  (of every length)
         return _NUMBERS.fullmatch(spark_type) is not None
 
     def defined(self, points: Floats) -> Flags:
@@ -238,6 +350,13 @@ class VectorMetric(Metric):
         other = np.array(origin, np.float64).reshape(1, len(origin))
         return self.between(self.prepare(points), self.prepare(other))
 
+    def from_origins(self, origins: pa.Array, point: Any) -> Floats:
+        vectors = read_vectors(origins)
+        rows = np.flatnonzero(vectors.lengths == len(point))
+        found = np.full(len(origins), np.nan)
+        found[rows] = self.distances(vectors.matrix(rows, len(point)), point)
+        return found
+
     def candidates(self, points: Floats) -> list[Floats]:
         """Give points that may be near the middle: halfway between the extremes, and the mean."""
         lowest, highest = points.min(axis=0), points.max(axis=0)
@@ -265,6 +384,12 @@ class Euclidean(VectorMetric):
 
     def tolerance(self, kind: int) -> Tolerance:
         return Tolerance((kind + 8) * _FLAT_ROUNDING, math.sqrt(kind) * 2.0**-510, 2.0**500)
+
+    def tolerance_of(self, call: Call, kind: int) -> Tolerance | None:
+        """Know Spark's ``vector_l2_distance``, too, which computes with numbers of 24 bits."""
+        if not call.kind and call.name == "staticinvoke" and call.identity == _L2_DISTANCE:
+            return Tolerance((kind + 8) * 2.0**-22, math.sqrt(kind) * 2.0**-60, 2.0**60)
+        return super().tolerance_of(call, kind)
 
 
 class Manhattan(VectorMetric):
@@ -327,8 +452,8 @@ class Haversine(VectorMetric):
     takes = "an array [latitude, longitude] or a struct of lat and lng"
     undefined = "a latitude lies in -90 … 90, a longitude in -360 … 360"
 
-    def supports(self, spark_type: str) -> bool:
-        return super().supports(spark_type) or _POINT.fullmatch(spark_type) is not None
+    def supports(self, spark_type: str, origins: Sequence[Any] = ()) -> bool:
+        return super().supports(spark_type, origins) or _POINT.fullmatch(spark_type) is not None
 
     def defined(self, points: Floats) -> Flags:
         if points.shape[1] != 2:
@@ -356,14 +481,14 @@ class Haversine(VectorMetric):
         return Tolerance(2.0**-50, EARTH_RADIUS * 2.0**-44, 2.0**40)
 
 
-class Levenshtein(Metric):
+class Levenshtein(ComputedMetric):
     """The least number of characters to insert, delete or replace, as Spark's own function counts them."""
 
     name = "levenshtein"
     functions = ()
     takes = "a string"
 
-    def supports(self, spark_type: str) -> bool:
+    def supports(self, spark_type: str, origins: Sequence[Any] = ()) -> bool:  # noqa: ARG002  (every text)
         return spark_type == "string"
 
     def find(self, column: pa.Array) -> Found | None:
@@ -401,8 +526,19 @@ class Levenshtein(Metric):
     def tolerance(self, kind: int) -> Tolerance:  # noqa: ARG002  (whole numbers are exact)
         return Tolerance(limit=2.0**52)
 
+    def tolerance_of(self, call: Call, kind: int) -> Tolerance | None:
+        """Know Spark's ``levenshtein`` of two arguments; with a third it gives -1 for what is farther."""
+        is_sparks = not call.kind and call.class_name == _LEVENSHTEIN and len(call.arguments) == 2
+        return self.tolerance(kind) if is_sparks else super().tolerance_of(call, kind)
 
-METRICS: Mapping[str, Metric] = {
+    def from_origins(self, origins: pa.Array, point: Any) -> Floats:
+        rows = np.flatnonzero(origins.is_valid().to_numpy(zero_copy_only=False))
+        found = np.full(len(origins), np.nan)
+        found[rows] = self.distances(origins.drop_null().to_pylist(), point)
+        return found
+
+
+METRICS: Mapping[str, ComputedMetric] = {
     metric.name: metric for metric in (Euclidean(), Manhattan(), Haversine(), Angular(), Levenshtein())
 }
 """The metrics that come with Skipstone, by name."""
@@ -433,6 +569,11 @@ def distances_between(metric: VectorMetric, one: pa.Array, other: pa.Array) -> p
         found[rows] = metric.between(metric.prepare(points), metric.prepare(constant))
         known[rows] = metric.defined(points) & metric.defined(constant)
     return pa.array(found, pa.float64(), mask=~known)
+
+
+def as_points(origin: Any) -> Points:
+    """Return one point as points."""
+    return [origin] if isinstance(origin, str) else np.array(origin, np.float64).reshape(1, len(origin))
 
 
 def one_less_cosine(angle: Floats) -> Floats:

@@ -46,9 +46,9 @@ class FeatureMetadata(MetadataType):
     found: tuple[bool, ...]
 
     @classmethod
-    def from_aggregates(cls, values: Mapping[str, Any]) -> Self:
+    def from_aggregates(cls, row: Mapping[str, Any]) -> Self:
         """Make the state of what Spark aggregated."""
-        return cls(tuple(bool(value) for value in values.values()))
+        return cls(tuple(bool(value) for value in row.values()))
 
     @classmethod
     def fields(cls, inputs: tuple[pa.DataType, ...]) -> Mapping[str, pa.DataType]:

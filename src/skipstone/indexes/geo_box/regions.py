@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Truths = npt.NDArray[np.bool_]
 
-__all__ = ["Region", "read_region"]
+__all__ = ["Joined", "Meets", "Region", "Side", "read_region", "rounded_down", "rounded_up"]
 
 _DEEPEST = 12
 _MOST_PARTS = 512
@@ -55,7 +55,7 @@ class Region(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class _Side(Region):
+class Side(Region):
     """A predicate on one axis."""
 
     axis: int
@@ -69,15 +69,15 @@ class _Side(Region):
         low, high = boxes[self.axis], boxes[self.axis + 2]
         match self.leaf.test:
             case Compare("<", value):
-                return low < _up(value)
+                return low < rounded_up(value)
             case Compare("<=", value):
-                return low <= _up(value)
+                return low <= rounded_up(value)
             case Compare(">", value):
-                return high > _down(value)
+                return high > rounded_down(value)
             case Compare(">=", value):
-                return high >= _down(value)
+                return high >= rounded_down(value)
             case Among(values):
-                least, greatest = np.sort([_down(v) for v in values]), np.sort([_up(v) for v in values])
+                least, greatest = np.sort([rounded_down(v) for v in values]), np.sort([rounded_up(v) for v in values])
                 found: Truths = np.searchsorted(greatest, low, "left") < np.searchsorted(least, high, "right")
                 return found
         return np.ones(boxes.shape[1], np.bool_)
@@ -91,7 +91,7 @@ class _Side(Region):
 
 
 @dataclass(frozen=True, slots=True)
-class _Meets(Region):
+class Meets(Region):
     """Being within a distance of a geometry; ``swapped`` where the first axis is y."""
 
     shape: Shape
@@ -114,7 +114,7 @@ class _Meets(Region):
 
 
 @dataclass(frozen=True, slots=True)
-class _Joined(Region):
+class Joined(Region):
     """Several regions, of which all (``every``) or some must be met."""
 
     terms: tuple[Region, ...]
@@ -160,14 +160,14 @@ def read_region(node: Expression, columns: tuple[str, ...], depth: int = 0) -> R
                     found.append(region)
                 elif isinstance(node, Or):
                     return None
-            joined = _Joined(tuple(found), isinstance(node, And)) if found else None
+            joined = Joined(tuple(found), isinstance(node, And)) if found else None
             return joined if joined is not None and joined.parts <= _MOST_PARTS else None
     leaf = read_leaf(node)
     if leaf is None or leaf.on_null or not isinstance(leaf.subject, Column) or leaf.subject.name not in columns:
         return None
     if len(columns) < len(_BOTH) or not _is_bound(leaf.test):
         return None
-    return _Side(columns.index(leaf.subject.name), leaf)
+    return Side(columns.index(leaf.subject.name), leaf)
 
 
 def _is_bound(test: Any) -> bool:
@@ -200,16 +200,16 @@ def _meets(call: Call, columns: tuple[str, ...]) -> Region | None:
         case _:
             return None
     shape = Shape.of(geometry)
-    return None if shape is None else _Meets(shape, distance, swapped)
+    return None if shape is None else Meets(shape, distance, swapped)
 
 
-def _up(value: Any) -> float:
-    """Give a double that is not below a number."""
+def rounded_up(value: Any) -> float:
+    """Return a double that is not below a number."""
     near = float(value)
     return near if near == value else math.nextafter(near, math.inf)
 
 
-def _down(value: Any) -> float:
-    """Give a double that is not above a number."""
+def rounded_down(value: Any) -> float:
+    """Return a double that is not above a number."""
     near = float(value)
     return near if near == value else math.nextafter(near, -math.inf)

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skipstone.functions.distances.metrics import as_points
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from skipstone.functions.distances.metrics import Metric, Points
+    from skipstone.functions.distances.metrics import ComputedMetric, Points
 
-__all__ = ["KEPT_BYTES", "Ball", "Cloud", "as_points"]
+__all__ = ["KEPT_BYTES", "Ball", "Cloud"]
 
 KEPT_BYTES = 8 << 20
 """While an object's points take no more than this, they are kept, and the origin is chosen from all of them."""
@@ -35,7 +37,7 @@ class Ball:
             return self
         return Ball(self.origin, min(self.lower, float(distances.min())), max(self.upper, float(distances.max())))
 
-    def united(self, other: Ball, metric: Metric) -> Ball:
+    def united(self, other: Ball, metric: ComputedMetric) -> Ball:
         """Let another ball's points in, by the triangle inequality where its origin is another."""
         if other.lower > other.upper:
             return self
@@ -50,11 +52,6 @@ class Ball:
         return Ball(self.origin, min(self.lower, lower), max(self.upper, upper))
 
 
-def as_points(origin: Any) -> Points:
-    """Give one point as points."""
-    return [origin] if isinstance(origin, str) else np.array(origin, np.float64).reshape(1, len(origin))
-
-
 @dataclass(frozen=True, slots=True)
 class Cloud:
     """Some points that have distances from one another: the points themselves while they are few, else balls."""
@@ -63,14 +60,14 @@ class Cloud:
     kept: tuple[Points, ...] = ()
     balls: tuple[Ball, ...] = ()
 
-    def merge(self, other: Cloud, metric: Metric, element: np.dtype[Any]) -> Cloud:
+    def merge(self, other: Cloud, metric: ComputedMetric, element: np.dtype[Any]) -> Cloud:
         """Put two clouds together."""
         merged = Cloud(self.count + other.count, (*self.kept, *other.kept), (*self.balls, *other.balls))
         if len(merged.balls) <= _MOST_BALLS and sum(map(metric.size, merged.kept)) <= KEPT_BYTES:
             return merged
         return Cloud(merged.count, (), (merged.ball(metric, element),))
 
-    def ball(self, metric: Metric, element: np.dtype[Any]) -> Ball:
+    def ball(self, metric: ComputedMetric, element: np.dtype[Any]) -> Ball:
         """Give one ball that holds all points: around their centre, or around the best of the balls' origins."""
         points = metric.join(self.kept) if self.kept else None
         origins = dict.fromkeys(ball.origin for ball in self.balls) or (metric.centre(points, element),)

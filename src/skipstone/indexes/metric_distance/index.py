@@ -16,19 +16,10 @@ import pyarrow.compute as pc
 from skipstone.errors import SettingError, UnsupportedTypeError
 from skipstone.expressions import tree
 from skipstone.expressions.tree import Call, Column, Comparison, In, Literal
-from skipstone.functions.distances.metrics import (
-    FUNCTIONS_VERSION,
-    METRICS,
-    Euclidean,
-    Levenshtein,
-    Metric,
-    Tolerance,
-    VectorMetric,
-    one_less_cosine,
-)
+from skipstone.functions.distances.metrics import METRICS, one_less_cosine
+from skipstone.functions.distances.own_metrics import find_metric
 from skipstone.functions.distances.vectors import read_vectors
-from skipstone.indexes.metric_distance.balls import Ball, Cloud, as_points
-from skipstone.indexes.metric_distance.own_metrics import OwnMetric
+from skipstone.indexes.metric_distance.balls import Ball, Cloud
 from skipstone.indexing.environment import MACHINE
 from skipstone.indexing.index import Index
 from skipstone.indexing.metadata_type import MetadataType
@@ -42,6 +33,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from skipstone.expressions.tree import Expression
+    from skipstone.functions.distances.metrics import ComputedMetric, Metric, Tolerance
     from skipstone.indexing.objects import DataObject
     from skipstone.querying.clause import Metadata
 
@@ -51,9 +43,6 @@ __all__ = ["MetricDistanceClause", "MetricDistanceFilter", "MetricDistanceIndex"
 
 _MOST_KINDS = 16
 _NAMED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
-_LEVENSHTEIN = "org.apache.spark.sql.catalyst.expressions.Levenshtein"
-_L2_DISTANCE = "org.apache.spark.sql.catalyst.expressions.VectorFunctionImplUtils.vectorL2Distance"
-_COSINE = "cosine_distance"
 _MOST_EXACT = 2**53 - 1  # every whole number beyond it is a double beyond it
 _LONGEST_NAME = 120
 
@@ -66,7 +55,7 @@ class MetricDistanceMetadata(MetadataType):
     one; a literal of any other is not served.  ``clouds`` is ``None`` when the points are not known.
     """
 
-    metric: Metric
+    metric: ComputedMetric
     element: np.dtype[Any]
     clouds: Mapping[int, Cloud] | None
     non_finite: bool = False
@@ -207,30 +196,21 @@ class MetricDistanceIndex(Index):
         return name.replace(spelled, f"{len(self.origins)} origins {digest}")
 
     @property
-    def measure(self) -> Metric | OwnMetric:
+    def measure(self) -> Metric:
         """The metric itself."""
-        return METRICS.get(self.metric) or OwnMetric(self.metric)
+        return find_metric(self.metric)
 
     @property
     def functions(self) -> tuple[str, ...] | Mapping[str, str]:
         """The functions in a query that give this metric's distances; Spark's own are not among them."""
-        metric = self.measure
-        if isinstance(metric, OwnMetric):
-            return (metric.name,)
-        return dict.fromkeys(metric.functions, f"version {FUNCTIONS_VERSION}")
+        return self.measure.identities
 
     def supports(self, types: tuple[str, ...]) -> bool:
-        metric = self.measure
-        return (
-            metric.supports(types[0], self.origins or ())
-            if isinstance(metric, OwnMetric)
-            else metric.supports(types[0])
-        )
+        return self.measure.supports(types[0], self.origins or ())
 
     def check_types(self, types: tuple[str, ...]) -> None:
         if not self.supports(types):
-            metric = self.measure
-            wanted = "values like its origins" if isinstance(metric, OwnMetric) else metric.takes
+            wanted = self.measure.takes
             msg = (
                 f"{self.name} cannot be built: {self.column} is {types[0]}, but the metric {self.metric} takes {wanted}"
             )
@@ -241,48 +221,28 @@ class MetricDistanceIndex(Index):
         return (MACHINE,)  # settings that reach the function are part of its identity
 
     def inputs(self, types: tuple[str, ...]) -> tuple[str, ...]:
-        metric = self.measure
-        return (
-            metric.inputs(self.column, types[0], self.origins or ()) if isinstance(metric, OwnMetric) else self.columns
-        )
+        return self.measure.inputs(self.column, types[0], self.origins or ())
 
     def collect_metadata(self, rows: pa.RecordBatch) -> MetadataType:
-        metric = self.measure
-        if isinstance(metric, OwnMetric):
-            return self._collect_computed(rows)
-        column = rows.column(0)
-        found = metric.find(column)
         if self.origins is None:
-            element = np.dtype(_element_type(column.type).to_pandas_dtype())
-            if found is None or len(found.points) > _MOST_KINDS:
-                return MetricDistanceMetadata(metric, element, None)
-            clouds = {kind: Cloud(len(points), (points,)) for kind, points in found.points.items()}
-            return MetricDistanceMetadata(metric, element, clouds, found.non_finite)
-        if found is None:
+            return self._collect_points(METRICS[self.metric], rows.column(0))
+        measured = self.measure.measured(rows.columns, self.origins)
+        if measured is None:
             return GivenOriginsMetadata(None)
-        points = found.points.get(metric.kind(self.origins[0]))
-        balls = tuple(Ball(origin) for origin in self.origins)
-        if points is not None:
-            balls = tuple(ball.holding(metric.distances(points, ball.origin)) for ball in balls)
-        return GivenOriginsMetadata(balls, found.non_finite)
+        found = zip(self.origins, measured.distances, strict=True)
+        return GivenOriginsMetadata(
+            tuple(Ball(origin).holding(distances) for origin, distances in found), measured.non_finite
+        )
 
-    def _collect_computed(self, rows: pa.RecordBatch) -> GivenOriginsMetadata:
-        """Take the distances that Spark computed; one that is missing or not finite leaves the object unknown."""
-        missing, *columns = rows.columns
-        present = ~missing.to_numpy(zero_copy_only=False)
-        balls = []
-        for origin, column in zip(self.origins or (), columns, strict=True):
-            known = column.is_valid().to_numpy(zero_copy_only=False)
-            distances = column.drop_null().to_numpy()
-            if (distances < 0).any():
-                msg = (
-                    f"{self.metric} is not a metric: it gave the distance {distances.min()} from the origin {origin!r}"
-                )
-                raise ValueError(msg)
-            if not known[present].all() or not np.isfinite(distances).all():
-                return GivenOriginsMetadata(None)
-            balls.append(Ball(origin).holding(distances))
-        return GivenOriginsMetadata(tuple(balls))
+    @staticmethod
+    def _collect_points(metric: ComputedMetric, column: pa.Array) -> MetricDistanceMetadata:
+        """Keep the points, of which an origin is chosen at the end."""
+        found = metric.find(column)
+        element = np.dtype(_element_type(column.type).to_pandas_dtype())
+        if found is None or len(found.points) > _MOST_KINDS:
+            return MetricDistanceMetadata(metric, element, None)
+        clouds = {kind: Cloud(len(points), (points,)) for kind, points in found.points.items()}
+        return MetricDistanceMetadata(metric, element, clouds, found.non_finite)
 
     def filters(self) -> tuple[Filter, ...]:
         return (MetricDistanceFilter(self),)
@@ -342,16 +302,9 @@ class MetricDistanceClause(Clause):
     def _own_origins(self, metadata: Metadata) -> Floats:
         """Compute the point's distances from the objects' origins; NaN where there is none of its kind."""
         origins = metadata.field(self.index, "origin")
-        metric = self.index.measure
-        found = np.full(len(metadata), np.nan)
-        if isinstance(metric, VectorMetric) and not pa.types.is_null(origins.type):
-            vectors = read_vectors(origins)
-            rows = np.flatnonzero(vectors.lengths == len(self.point))
-            found[rows] = metric.distances(vectors.matrix(rows, len(self.point)), self.point)
-        elif isinstance(metric, Levenshtein) and not pa.types.is_null(origins.type):
-            rows = np.flatnonzero(origins.is_valid().to_numpy(zero_copy_only=False))
-            found[rows] = metric.distances(origins.drop_null().to_pylist(), self.point)
-        return found
+        if pa.types.is_null(origins.type):
+            return np.full(len(metadata), np.nan)
+        return METRICS[self.index.metric].from_origins(origins, self.point)
 
     def _holds(self, least: Floats, greatest: Floats) -> npt.NDArray[np.bool_]:
         """Compare the possible results of the function in the query with the radius."""
@@ -450,37 +403,17 @@ class MetricDistanceFilter(Filter):
         if not isinstance(radius, Literal) or not _is_radius(radius.value):
             return None
         match call.arguments:
-            case (Column(self.index.column, type_), Literal() as literal, *rest):
+            case (Column(self.index.column, type_), Literal() as literal, *_):
                 mirrored = False
-            case (Literal() as literal, Column(self.index.column, type_), *rest):
+            case (Literal() as literal, Column(self.index.column, type_), *_):
                 mirrored = True
             case _:
                 return None
-        metric = self.index.measure
-        if isinstance(metric, OwnMetric):
-            if call.name.lower() != metric.name.lower() or not call.kind or rest:
-                return None
-            found = metric.between(call, self.index.origins or (), type_, literal, mirrored=mirrored)
-            return (
-                None
-                if found is None
-                else MetricDistanceClause(self.index, operator, float(radius.value), None, *found, predicate=str(node))
-            )
-        point = metric.literal(literal.value, literal.type)
-        if point is None:
+        asked = self.index.measure.asked(call, type_, literal, self.index.origins, mirrored=mirrored)
+        if asked is None:
             return None
-        tolerance = _tolerance(metric, call, metric.kind(point), rest)
-        between: tuple[float | None, ...] | None = None
-        if self.index.origins is not None:
-            if metric.kind(point) != metric.kind(self.index.origins[0]):
-                return None
-            between = tuple(float(metric.distances(as_points(o), point)[0]) for o in self.index.origins)
-        if tolerance is None or not tolerance.is_small:
-            return None
-        cosine = call.name.lower() == _COSINE
-        return MetricDistanceClause(
-            self.index, operator, float(radius.value), point, between, tolerance, cosine, str(node)
-        )
+        distance = (asked.point, asked.between, asked.tolerance, asked.cosine)
+        return MetricDistanceClause(self.index, operator, float(radius.value), *distance, predicate=str(node))
 
 
 _OPERATORS: Mapping[type[Expression], str] = {
@@ -490,20 +423,6 @@ _OPERATORS: Mapping[type[Expression], str] = {
     tree.GreaterThan: ">",
     tree.GreaterThanOrEqual: ">=",
 }
-
-
-def _tolerance(metric: Metric, call: Call, kind: int, rest: Sequence[Expression]) -> Tolerance | None:
-    """Give the error of what a call computes, or ``None`` when it does not compute this metric."""
-    if call.kind == "python":
-        named = call.name.lower() in metric.functions and not rest
-        return metric.tolerance(kind) if named else None
-    if call.kind:
-        return None
-    if isinstance(metric, Levenshtein):
-        return metric.tolerance(kind) if call.class_name == _LEVENSHTEIN and not rest else None
-    if isinstance(metric, Euclidean) and call.name == "staticinvoke" and call.identity == _L2_DISTANCE:
-        return Tolerance((kind + 8) * 2.0**-22, math.sqrt(kind) * 2.0**-60, 2.0**60)
-    return None
 
 
 def _is_radius(value: Any) -> bool:

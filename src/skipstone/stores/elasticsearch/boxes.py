@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from skipstone.indexes.gap_list.index import GapListClause
 from skipstone.indexes.geo_box.index import GeoBoxClause
-from skipstone.indexes.geo_box.regions import _down, _Joined, _Side, _up, read_region
+from skipstone.indexes.geo_box.regions import Joined, Side, read_region, rounded_down, rounded_up
 from skipstone.stores.elasticsearch.clauses import no_nan, no_null, no_ordinary, no_rows
 from skipstone.stores.elasticsearch.encoding import kind_of
 from skipstone.stores.elasticsearch.queries import NEVER, Query, absent, every, some
@@ -92,9 +92,9 @@ def _geo_box(clause: GeoBoxClause, fields: Fields) -> Query | None:
 
 def _refuted_region(slot: Slot, region: Region) -> Query | None:
     match region:
-        case _Joined(terms, is_all):
+        case Joined(terms, is_all):
             return (some if is_all else every)(_refuted_region(slot, term) for term in terms)
-        case _Side(axis, leaf):
+        case Side(axis, leaf):
             return _refuted_side(_side(slot, f"low{axis}"), _side(slot, f"high{axis}"), leaf.test)
     return None
 
@@ -102,11 +102,11 @@ def _refuted_region(slot: Slot, region: Region) -> Query | None:
 def _refuted_side(low: Slot, high: Slot, test: object) -> Query | None:
     match test:
         case Compare(("<" | "<=") as operator, value):
-            return low.refuted(operator, _up(value))
+            return low.refuted(operator, rounded_up(value))
         case Compare(operator, value):
-            return high.refuted(operator, _down(value))
+            return high.refuted(operator, rounded_down(value))
         case Among(values) if len(values) <= MOST_OPTIONS:
-            return every(some([low.refuted("<=", _up(v)), high.refuted(">=", _down(v))]) for v in values)
+            return every(some([low.refuted("<=", rounded_up(v)), high.refuted(">=", rounded_down(v))]) for v in values)
         case Among():
             return None
     return NEVER

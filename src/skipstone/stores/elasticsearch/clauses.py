@@ -8,12 +8,10 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from skipstone.indexes.affix import AffixClause
+from skipstone.indexes.affix import AffixClause, PrefixClause, SuffixClause
 from skipstone.indexes.bloom_filter import SomeHashClause
 from skipstone.indexes.feature.index import FeatureClause
 from skipstone.indexes.minmax import MinMaxClause
-from skipstone.indexes.prefix import PrefixClause
-from skipstone.indexes.suffix import SuffixClause
 from skipstone.indexes.value_list import ValueListClause, ValueListMatchClause
 from skipstone.stores.elasticsearch.queries import (
     ALWAYS,

@@ -21,14 +21,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipstone import registry
+from skipstone.indexes.affix import PrefixMetadata, SuffixMetadata
 from skipstone.indexes.bloom_filter import BloomFilterMetadata
 from skipstone.indexes.feature.index import FeatureMetadata
 from skipstone.indexes.gap_list.index import GapListMetadata
 from skipstone.indexes.geo_box.index import GeoBoxMetadata
 from skipstone.indexes.hybrid import HybridMetadata
 from skipstone.indexes.minmax import MinMaxMetadata
-from skipstone.indexes.prefix import PrefixMetadata
-from skipstone.indexes.suffix import SuffixMetadata
 from skipstone.indexes.value_list import ValueListMetadata
 from skipstone.indexing.metadata_type import MetadataType
 from skipstone.stores.elasticsearch.encoding import encoded, kind_of

@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skipstone.errors import SettingError
-from skipstone.functions.distances.metrics import Tolerance, is_number
+from skipstone.functions.distances.metrics import METRICS, Asked, Measured, Metric, Tolerance, is_number
 from skipstone.toolkit.values import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import pyarrow as pa
+
     from skipstone.expressions.tree import Call, Literal
 
-__all__ = ["OwnMetric", "Vouched", "sql_literal", "vouched"]
+__all__ = ["OwnMetric", "Vouched", "find_metric", "sql_literal", "vouched"]
 
 _NUMBER = r"(?:tinyint|smallint|int|bigint|float|double|decimal\(\d+,\d+\))"
 _SCALAR, _ARRAY = re.compile(_NUMBER), re.compile(rf"array<({_NUMBER})>")
@@ -50,10 +52,17 @@ vouched: dict[str, Vouched] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class OwnMetric:
+class OwnMetric(Metric):
     """A registered function that is a metric on a column's values."""
 
+    takes = "values like its origins"
+
     name: str
+
+    @property
+    def identities(self) -> tuple[str, ...]:
+        """The function itself, whichever is registered when an index is made."""
+        return (self.name,)
 
     def origin(self, given: Any) -> Any:
         """Make an origin canonical: text, a number, or a tuple of numbers."""
@@ -71,8 +80,8 @@ class OwnMetric:
         """Tell text, numbers, and tuples of each length apart."""
         return len(point) if isinstance(point, tuple) else -1 if isinstance(point, str) else -2
 
-    def supports(self, spark_type: str, origins: Sequence[Any]) -> bool:
-        """Say whether the origins are values that a column of this type may hold."""
+    def supports(self, spark_type: str, origins: Sequence[Any] = ()) -> bool:
+        """Return whether the origins are values that a column of this type may hold."""
         match origins[0]:
             case str():
                 return spark_type == "string"
@@ -90,30 +99,54 @@ class OwnMetric:
         """Spell a call in SQL, as a double."""
         return f"CAST({self.name}({one}, {other}) AS DOUBLE)"
 
-    def between(
-        self, call: Call, origins: Sequence[Any], spark_type: str, literal: Literal, *, mirrored: bool
-    ) -> tuple[tuple[float | None, ...], Tolerance] | None:
-        """Give the distances of a literal from the origins, ``None`` where it is not known, and their tolerance.
+    def measured(self, columns: Sequence[pa.Array], origins: Sequence[Any]) -> Measured | None:
+        """Take the distances that Spark computed; one that is missing or not finite leaves them all unknown."""
+        missing, *computed = columns
+        present = ~missing.to_numpy(zero_copy_only=False)
+        found = []
+        for origin, column in zip(origins, computed, strict=True):
+            known = column.is_valid().to_numpy(zero_copy_only=False)
+            distances = column.drop_null().to_numpy()
+            if (distances < 0).any():
+                msg = f"{self.name} is not a metric: it gave the distance {distances.min()} from the origin {origin!r}"
+                raise ValueError(msg)
+            if not known[present].all() or not np.isfinite(distances).all():
+                return None
+            found.append(distances)
+        return Measured(tuple(found))
+
+    def asked(
+        self, call: Call, spark_type: str, literal: Literal, origins: Sequence[Any] | None, *, mirrored: bool
+    ) -> Asked | None:
+        """Find the distances of the literal from the origins, as far as they are known.
 
         The distance of a value from an origin is what was computed, with the value first: that the function gives the
         same when it comes second (``mirrored``) is for its author to vouch.
         """
+        if call.name.lower() != self.name.lower() or not call.kind or len(call.arguments) != 2:
+            return None
         if _is_not_finite(literal.value) or not _is_spelled(literal.type):
             return None
-        same = [literal.type == spark_type and _same(origin, literal.value, spark_type) for origin in origins]
+        given = origins or ()
+        same = [literal.type == spark_type and _same(origin, literal.value, spark_type) for origin in given]
         if any(same) and not mirrored:
             slack = _USUALLY_ROUNDED if call.type.startswith("decimal") else 0.0
-            return tuple(0.0 if here else None for here in same), Tolerance(slack)
+            return Asked(Tolerance(slack), tuple(0.0 if here else None for here in same))
         known = vouched.get(self.name.lower())
         if known is None or known.identity != call.identity:
             return None
         other = sql_literal(literal.value, literal.type)
-        found = known.compute([self._call(sql_literal(origin, spark_type), other) for origin in origins])
+        found = known.compute([self._call(sql_literal(origin, spark_type), other) for origin in given])
         if found is None:
             return None
         if call.type in _WHOLE:
-            return tuple(found), Tolerance(limit=_WHOLE_LIMIT)
-        return tuple(found), Tolerance(_ROUNDED.get(call.type, _USUALLY_ROUNDED))
+            return Asked(Tolerance(limit=_WHOLE_LIMIT), tuple(found))
+        return Asked(Tolerance(_ROUNDED.get(call.type, _USUALLY_ROUNDED)), tuple(found))
+
+
+def find_metric(name: str) -> Metric:
+    """Return the metric of a name: one that comes with Skipstone, or else the registered function of that name."""
+    return METRICS.get(name) or OwnMetric(name)
 
 
 def _plain(number: Any) -> int | float:
