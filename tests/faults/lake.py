@@ -46,8 +46,8 @@ from skipstone.indexing.target import Target
 from skipstone.querying.plan import plan_scan
 from skipstone.reporting.describe import describe_rows
 from skipstone.stores.parquet.filesystem import LocalFileSystem
-from skipstone.stores.parquet.manifest_folder import ABSENCES
 from skipstone.stores.parquet.store import ParquetStore
+from skipstone.stores.parquet.versions import ABSENCES
 from skipstone.testing.truth import evaluate
 
 if TYPE_CHECKING:

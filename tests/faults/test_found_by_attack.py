@@ -23,10 +23,10 @@ from skipstone.indexing.relation import Relation, profile_difference
 from skipstone.stores.cache import ByteCache
 from skipstone.stores.elasticsearch.client import Answer
 from skipstone.stores.elasticsearch.directory import Chunk, StoredColumn, chunk_ids
-from skipstone.stores.elasticsearch.heads import Heads
 from skipstone.stores.elasticsearch.indices import Indices
 from skipstone.stores.elasticsearch.part import SearchPart
 from skipstone.stores.elasticsearch.part_writer import NewPart, _stream
+from skipstone.stores.elasticsearch.versions import Heads
 from skipstone.stores.manifest import Manifest, PartRecord
 from skipstone.stores.metadata_store import IndexRecord, ReadProfile
 from skipstone.stores.parquet import writer

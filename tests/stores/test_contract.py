@@ -18,8 +18,8 @@ from skipstone.stores.evaluation import DriverPartEvaluator
 from skipstone.stores.memory import InMemoryStore
 from skipstone.stores.metadata_store import Change
 from skipstone.stores.packed import PACKED_COLUMNS, etag_hash, packed_objects
-from skipstone.stores.parquet.manifest_folder import Absences
 from skipstone.stores.parquet.store import ParquetStore
+from skipstone.stores.parquet.versions import Absences
 from skipstone.stores.parts import buckets
 from skipstone.testing.store_model import (
     ROOT,

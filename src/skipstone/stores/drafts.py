@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from skipstone.errors import MetadataStoreError
 from skipstone.stores.manifest import Manifest, RetiredPart
-from skipstone.stores.parts.parts import Meter
+from skipstone.stores.parquet.part import Meter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

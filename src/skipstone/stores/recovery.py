@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from skipstone.stores.metadata_store import IndexRecord
     from skipstone.stores.parquet.definitions_folder import DefinitionsFolder
     from skipstone.stores.parquet.filesystem import FileEntry
-    from skipstone.stores.parquet.manifest_folder import ManifestFolder
     from skipstone.stores.parquet.version_folder import VersionFolder
+    from skipstone.stores.parquet.versions import ManifestFolder
 
 __all__ = ["check_newest", "names_in", "recover", "said_of_loss"]
 

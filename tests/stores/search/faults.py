@@ -18,10 +18,10 @@ from skipstone.errors import CommitConflictError, MetadataCorruptError, Metadata
 from skipstone.expressions.tree import Column, IsNull
 from skipstone.stores.drafts import part_name
 from skipstone.stores.elasticsearch.documents import Bulk
-from skipstone.stores.elasticsearch.heads import dataset_id
 from skipstone.stores.elasticsearch.part_writer import NewPart
 from skipstone.stores.elasticsearch.settings import ServerSettings
 from skipstone.stores.elasticsearch.store import ElasticsearchStore
+from skipstone.stores.elasticsearch.versions import dataset_id
 from skipstone.stores.metadata_store import Change
 from skipstone.testing.store_model import (
     HasTag,

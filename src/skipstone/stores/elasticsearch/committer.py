@@ -17,9 +17,9 @@ from skipstone.stores.elasticsearch.part import SearchPart
 from skipstone.stores.elasticsearch.part_writer import NewPart
 from skipstone.stores.manifest import Manifest
 from skipstone.stores.metadata_store import field_column
+from skipstone.stores.parquet.part import Meter
 from skipstone.stores.parts.part_footer import IDENTITY, presence_column
 from skipstone.stores.parts.part_tables import part_table
-from skipstone.stores.parts.parts import Meter
 from skipstone.stores.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from skipstone.stores.cache import ByteCache
     from skipstone.stores.elasticsearch.client import Client
-    from skipstone.stores.elasticsearch.heads import Head, Heads
     from skipstone.stores.elasticsearch.indices import Indices
     from skipstone.stores.elasticsearch.queries import Query
+    from skipstone.stores.elasticsearch.versions import Head, Heads
     from skipstone.stores.manifest import PartRecord
     from skipstone.stores.metadata_store import Change, IndexRecord
 

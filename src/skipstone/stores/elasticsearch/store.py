@@ -17,16 +17,16 @@ from skipstone.stores.elasticsearch.client import Client
 from skipstone.stores.elasticsearch.committer import Committer
 from skipstone.stores.elasticsearch.documents import delete_matching
 from skipstone.stores.elasticsearch.evaluation import SnapshotSearch
-from skipstone.stores.elasticsearch.heads import Heads, dataset_id
 from skipstone.stores.elasticsearch.indices import Indices
 from skipstone.stores.elasticsearch.part import SearchPart, load_directories
 from skipstone.stores.elasticsearch.search import count_documents
 from skipstone.stores.elasticsearch.settings import PREFIX, ServerSettings
+from skipstone.stores.elasticsearch.versions import Heads, dataset_id
 from skipstone.stores.metadata_store import Change, Evaluation, IndexRecord, MetadataStore, Recovery, Snapshot
 from skipstone.stores.parquet.layout import normal_root
-from skipstone.stores.parquet.manifest_folder import Absences
+from skipstone.stores.parquet.part import Meter
+from skipstone.stores.parquet.versions import Absences
 from skipstone.stores.parts.part_footer import IDENTITY
-from skipstone.stores.parts.parts import Meter
 from skipstone.stores.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:

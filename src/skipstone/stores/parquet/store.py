@@ -28,14 +28,14 @@ from skipstone.stores.cache import ByteCache
 from skipstone.stores.evaluation import DriverPartEvaluator, evaluate
 from skipstone.stores.metadata_store import Change, Evaluation, IndexRecord, MetadataStore, Recovery, Snapshot
 from skipstone.stores.parquet.cleaning import clean
+from skipstone.stores.parquet.committer import Committer
 from skipstone.stores.parquet.definitions_folder import DefinitionsFolder
 from skipstone.stores.parquet.encryption import Keys
 from skipstone.stores.parquet.filesystem import FileSystem, local_file_system, scheme_of
 from skipstone.stores.parquet.layout import DEFINITIONS, PARTS, dataset_folder, normal_root
-from skipstone.stores.parquet.manifest_folder import ABSENCES, ManifestFolder
-from skipstone.stores.parquet.writer import Committer
+from skipstone.stores.parquet.part import Meter, PartFile
+from skipstone.stores.parquet.versions import ABSENCES, ManifestFolder
 from skipstone.stores.parts.part_footer import IDENTITY
-from skipstone.stores.parts.parts import Meter, PartFile
 from skipstone.stores.recovery import check_newest, recover
 from skipstone.stores.services import services_of
 from skipstone.stores.snapshot_reader import SnapshotReader

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from skipstone.stores.manifest import PartRecord
+    from skipstone.stores.parquet.part import Meter
     from skipstone.stores.parts.buckets import Buckets
-    from skipstone.stores.parts.parts import Meter
 
 __all__ = ["Part"]
 

@@ -19,11 +19,11 @@ from skipstone.stores.parquet.compaction import compact
 from skipstone.stores.parquet.definitions_folder import DefinitionsFolder
 from skipstone.stores.parquet.encryption import Keys, protected_ids
 from skipstone.stores.parquet.layout import MANIFESTS, PARTS
-from skipstone.stores.parquet.manifest_folder import ManifestFolder
+from skipstone.stores.parquet.part import PartFile
 from skipstone.stores.parquet.part_writer import PartWriter
+from skipstone.stores.parquet.versions import ManifestFolder
 from skipstone.stores.parts.buckets import buckets_for
 from skipstone.stores.parts.part_tables import part_table
-from skipstone.stores.parts.parts import PartFile
 from skipstone.stores.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:
