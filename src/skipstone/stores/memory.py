@@ -14,8 +14,8 @@ from skipstone.errors import CommitConflictError, MetadataStoreError
 from skipstone.stores.evaluation import BatchMetadata, FieldSource, might_match
 from skipstone.stores.metadata_store import Change, Evaluation, IndexRecord, MetadataStore, Snapshot, field_column
 from skipstone.stores.parquet.layout import normal_root
+from skipstone.stores.parquet.part_footer import IDENTITY, presence_column
 from skipstone.stores.parts.merge import NOWHERE, PartRows, gather, merge_parts
-from skipstone.stores.parts.part_footer import IDENTITY, presence_column
 from skipstone.stores.parts.part_tables import part_table
 from skipstone.stores.snapshot_reader import field_type
 

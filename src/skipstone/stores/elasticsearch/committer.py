@@ -18,7 +18,7 @@ from skipstone.stores.elasticsearch.part_writer import NewPart
 from skipstone.stores.manifest import Manifest
 from skipstone.stores.metadata_store import field_column
 from skipstone.stores.parquet.part import Meter
-from skipstone.stores.parts.part_footer import IDENTITY, presence_column
+from skipstone.stores.parquet.part_footer import IDENTITY, presence_column
 from skipstone.stores.parts.part_tables import part_table
 from skipstone.stores.snapshot_reader import SnapshotReader
 

@@ -25,8 +25,8 @@ from skipstone.stores.elasticsearch.versions import Heads, dataset_id
 from skipstone.stores.metadata_store import Change, Evaluation, IndexRecord, MetadataStore, Recovery, Snapshot
 from skipstone.stores.parquet.layout import normal_root
 from skipstone.stores.parquet.part import Meter
+from skipstone.stores.parquet.part_footer import IDENTITY
 from skipstone.stores.parquet.versions import Absences
-from skipstone.stores.parts.part_footer import IDENTITY
 from skipstone.stores.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:

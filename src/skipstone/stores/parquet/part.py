@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from skipstone.stores.manifest import PartRecord
     from skipstone.stores.parquet.encryption import Keys
     from skipstone.stores.parquet.filesystem import FileSystem
+    from skipstone.stores.parquet.part_footer import Footer
     from skipstone.stores.parts.buckets import Buckets
-    from skipstone.stores.parts.part_footer import Footer
 
 __all__ = ["Meter", "PartFile"]
 

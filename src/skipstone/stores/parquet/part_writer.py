@@ -20,8 +20,8 @@ from skipstone.errors import KeyUnavailableError
 from skipstone.querying.lookup import FILTER
 from skipstone.stores.manifest import PartRecord, Section
 from skipstone.stores.parquet.encodings import DICTIONARY_BYTES, with_dictionary
+from skipstone.stores.parquet.part_footer import BUCKETS, CHUNK, MAX_ROW_GROUP_ROWS, SIZES, TRAILER, leaf_columns
 from skipstone.stores.parts.buckets import split
-from skipstone.stores.parts.part_footer import BUCKETS, CHUNK, MAX_ROW_GROUP_ROWS, SIZES, TRAILER, leaf_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from skipstone.errors import KeyUnavailableError, MetadataCorruptError, MetadataStoreError
+from skipstone.stores.parquet.part_footer import MAX_ROW_GROUP_ROWS, Footer, parse_footer
 from skipstone.stores.parquet.ranges import Ranges, coalesced
 from skipstone.stores.parts.buckets import joined
-from skipstone.stores.parts.part_footer import MAX_ROW_GROUP_ROWS, Footer, parse_footer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

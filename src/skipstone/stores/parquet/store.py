@@ -34,8 +34,8 @@ from skipstone.stores.parquet.encryption import Keys
 from skipstone.stores.parquet.filesystem import FileSystem, local_file_system, scheme_of
 from skipstone.stores.parquet.layout import DEFINITIONS, PARTS, dataset_folder, normal_root
 from skipstone.stores.parquet.part import Meter, PartFile
+from skipstone.stores.parquet.part_footer import IDENTITY
 from skipstone.stores.parquet.versions import ABSENCES, ManifestFolder
-from skipstone.stores.parts.part_footer import IDENTITY
 from skipstone.stores.recovery import check_newest, recover
 from skipstone.stores.services import services_of
 from skipstone.stores.snapshot_reader import SnapshotReader

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from skipstone.errors import MetadataStoreError
 from skipstone.stores.manifest import is_plain_name
 from skipstone.stores.metadata_store import field_column
-from skipstone.stores.parts.part_footer import IDENTITY, presence_column
+from skipstone.stores.parquet.part_footer import IDENTITY, presence_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
