@@ -248,7 +248,7 @@ def test_whole_lists_come_back_for_what_looks_at_all_of_them(cut_always, tmp_pat
 
 
 def buckets_meter():
-    from skipstone.stores.parquet.part import Meter
+    from skipstone.stores.parts.part import Meter
 
     return Meter()
 

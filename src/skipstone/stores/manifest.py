@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from skipstone.stores import checked_json
 from skipstone.stores.checked_json import FORMAT_VERSION, damaged
 from skipstone.stores.metadata_store import ColumnRecord, IndexRecord, ReadProfile
-from skipstone.stores.parquet.layout import is_part_name
+from skipstone.stores.names import is_part_name, is_plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,6 @@ __all__ = [
     "PartRecord",
     "RetiredPart",
     "Section",
-    "is_plain_name",
     "read_indexes",
 ]
 
@@ -38,7 +37,6 @@ _MAX_ROWS = 1 << 31
 _MAX_PARTS = 10_000
 _LEAST_ROW_BYTES = 16
 """What a row takes in a part at least: digests are MD5s, which nothing compresses."""
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,120}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +131,6 @@ class Manifest:
     def index_ids(self) -> frozenset[str]:
         """The ids of the indexes that this version has."""
         return frozenset(record.id for record in self.indexes)
-
-
-def is_plain_name(name: object) -> bool:
-    """Say whether an index id or field name can name a column: letters, digits, ``_`` and ``-`` only."""
-    return isinstance(name, str) and _PLAIN_NAME.fullmatch(name) is not None
 
 
 def _manifest(content: Mapping[str, Any]) -> Manifest:

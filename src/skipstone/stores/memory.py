@@ -13,8 +13,8 @@ import pyarrow as pa
 from skipstone.errors import CommitConflictError, MetadataStoreError
 from skipstone.stores.evaluation import BatchMetadata, FieldSource, might_match
 from skipstone.stores.metadata_store import Change, Evaluation, IndexRecord, MetadataStore, Snapshot, field_column
-from skipstone.stores.parquet.layout import normal_root
-from skipstone.stores.parquet.part_footer import IDENTITY, presence_column
+from skipstone.stores.names import normal_root
+from skipstone.stores.parts.columns import IDENTITY, OBJECT_COLUMNS, presence_column
 from skipstone.stores.parts.merge import NOWHERE, PartRows, gather, merge_parts
 from skipstone.stores.parts.part_tables import part_table
 from skipstone.stores.snapshot_reader import field_type
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from skipstone.querying.clause import Clause
 
 __all__ = ["InMemoryStore"]
-
-_OBJECT_COLUMNS = tuple(name for name in IDENTITY.names if name != "removed")
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ class InMemoryStore(MetadataStore):
         return None if found is None else found.snapshot
 
     def objects(self, snapshot: Snapshot, columns: Sequence[str] | None = None) -> pa.Table:
-        return self._table(snapshot).select(list(_OBJECT_COLUMNS if columns is None else columns))
+        return self._table(snapshot).select(list(OBJECT_COLUMNS if columns is None else columns))
 
     def coverage(self, snapshot: Snapshot, index: IndexRecord) -> npt.NDArray[np.bool_]:
         table = self._table(snapshot)

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from skipstone.errors import CommitConflictError, MetadataStoreError
-from skipstone.stores.drafts import GRACE, check_ids, counted, draft, next_sequence, part_name, retire
+from skipstone.stores.drafts import GRACE, check_ids, counted, draft, next_sequence, retire
 from skipstone.stores.elasticsearch.documents import Bulk, delete_matching
 from skipstone.stores.elasticsearch.part import SearchPart
 from skipstone.stores.elasticsearch.part_writer import NewPart
 from skipstone.stores.manifest import Manifest
 from skipstone.stores.metadata_store import field_column
-from skipstone.stores.parquet.part import Meter
-from skipstone.stores.parquet.part_footer import IDENTITY, presence_column
+from skipstone.stores.names import part_name
+from skipstone.stores.parts.columns import IDENTITY, OBJECT_COLUMNS, presence_column
+from skipstone.stores.parts.part import Meter
 from skipstone.stores.parts.part_tables import part_table
 from skipstone.stores.snapshot_reader import SnapshotReader
 
@@ -179,9 +180,8 @@ def _compacted(reader: SnapshotReader, indexes: Sequence[IndexRecord]) -> pa.Tab
     """Give the merged view of a snapshot as the rows of one part: live objects and live indexes only."""
     meter = Meter()
     columns: dict[str, pa.Array] = {}
-    names = [name for name in IDENTITY.names if name != "removed"]
-    identity = reader.identity(names, meter)
-    for name in names:
+    identity = reader.identity(OBJECT_COLUMNS, meter)
+    for name in OBJECT_COLUMNS:
         columns[name] = identity.column(name)
     columns["removed"] = pa.repeat(pa.scalar(False), len(reader))
     for record in indexes:

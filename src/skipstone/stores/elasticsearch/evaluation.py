@@ -11,8 +11,8 @@ from skipstone.stores.elasticsearch.plan import ByArrow, ByServer, Joined, Plan,
 from skipstone.stores.elasticsearch.search import kept_rows
 from skipstone.stores.evaluation import DriverPartEvaluator, evaluate
 from skipstone.stores.metadata_store import Evaluation
-from skipstone.stores.parquet.part import Meter
 from skipstone.stores.parts.merge import NOWHERE
+from skipstone.stores.parts.part import Meter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

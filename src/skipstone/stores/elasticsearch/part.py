@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from skipstone.stores.elasticsearch.client import Client
     from skipstone.stores.elasticsearch.directory import StoredColumn
     from skipstone.stores.manifest import PartRecord
-    from skipstone.stores.parquet.part import Meter
     from skipstone.stores.parts.buckets import Buckets
+    from skipstone.stores.parts.part import Meter
 
 __all__ = ["SearchPart", "load_directories"]
 

@@ -22,7 +22,7 @@ from skipstone.stores.elasticsearch.searchable import search_fields
 from skipstone.stores.elasticsearch.translation import Slot
 from skipstone.stores.manifest import PartRecord
 from skipstone.stores.metadata_store import field_column
-from skipstone.stores.parquet.part_writer import rows_per_group
+from skipstone.stores.parts.columns import rows_per_group
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,10 +23,10 @@ from skipstone.stores.elasticsearch.search import count_documents
 from skipstone.stores.elasticsearch.settings import PREFIX, ServerSettings
 from skipstone.stores.elasticsearch.versions import Heads, dataset_id
 from skipstone.stores.metadata_store import Change, Evaluation, IndexRecord, MetadataStore, Recovery, Snapshot
-from skipstone.stores.parquet.layout import normal_root
-from skipstone.stores.parquet.part import Meter
-from skipstone.stores.parquet.part_footer import IDENTITY
+from skipstone.stores.names import normal_root
 from skipstone.stores.parquet.versions import Absences
+from skipstone.stores.parts.columns import OBJECT_COLUMNS
+from skipstone.stores.parts.part import Meter
 from skipstone.stores.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ElasticsearchStore"]
 
-_OBJECT_COLUMNS = tuple(name for name in IDENTITY.names if name != "removed")
 _SNAPSHOTS_KEPT = 256
 _CACHE_BYTES = 1 << 30
 _ABSENCES = Absences()
@@ -109,7 +108,7 @@ class ElasticsearchStore(MetadataStore):
             searched = [part.record for part in parts if part.directory().search]
             if searched:
                 count_documents(self.client, self._indices.objects, searched)
-        return self._reader(snapshot, parts).identity(_OBJECT_COLUMNS if columns is None else columns, Meter())
+        return self._reader(snapshot, parts).identity(OBJECT_COLUMNS if columns is None else columns, Meter())
 
     def coverage(self, snapshot: Snapshot, index: IndexRecord) -> npt.NDArray[np.bool_]:
         return self._reader(snapshot, self._parts(snapshot)).coverage(index.id, Meter())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from skipstone.errors import CommitConflictError, MetadataCorruptError, MetadataStoreError
 from skipstone.stores.manifest import MAX_MANIFEST_BYTES, Manifest
 from skipstone.stores.metadata_store import Recovery
-from skipstone.stores.parquet.layout import normal_root
+from skipstone.stores.names import normal_root
 from skipstone.stores.recovery import names_in, said_of_loss
 
 if TYPE_CHECKING:

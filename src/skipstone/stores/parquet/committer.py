@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from skipstone.errors import CommitConflictError, KeyUnavailableError, MetadataStoreError
-from skipstone.stores.drafts import GRACE, check_ids, counted, draft, next_sequence, part_name, retire
+from skipstone.stores.drafts import GRACE, check_ids, counted, draft, next_sequence, retire
 from skipstone.stores.manifest import Manifest
+from skipstone.stores.names import part_name
 from skipstone.stores.parquet.compaction import compact
 from skipstone.stores.parquet.definitions_folder import DefinitionsFolder
 from skipstone.stores.parquet.encryption import Keys, protected_ids

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from skipstone.stores.parquet.sections import Meter, SectionFile
+from skipstone.stores.parquet.sections import SectionFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from skipstone.stores.parquet.filesystem import FileSystem
     from skipstone.stores.parquet.part_footer import Footer
     from skipstone.stores.parts.buckets import Buckets
+    from skipstone.stores.parts.part import Meter
 
-__all__ = ["Meter", "PartFile"]
+__all__ = ["PartFile"]
 
 
 class PartFile:

@@ -20,8 +20,9 @@ from skipstone.errors import KeyUnavailableError
 from skipstone.querying.lookup import FILTER
 from skipstone.stores.manifest import PartRecord, Section
 from skipstone.stores.parquet.encodings import DICTIONARY_BYTES, with_dictionary
-from skipstone.stores.parquet.part_footer import BUCKETS, CHUNK, MAX_ROW_GROUP_ROWS, SIZES, TRAILER, leaf_columns
+from skipstone.stores.parquet.part_footer import BUCKETS, CHUNK, SIZES, TRAILER, leaf_columns
 from skipstone.stores.parts.buckets import split
+from skipstone.stores.parts.columns import rows_per_group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,19 +31,10 @@ if TYPE_CHECKING:
     from skipstone.stores.parquet.encryption import Keys
     from skipstone.stores.parts.buckets import Buckets
 
-__all__ = ["PartWriter", "rows_per_group"]
+__all__ = ["PartWriter"]
 
-_ROW_GROUP_BYTES = 64 << 20
-_CUT_ROW_GROUP_BYTES = 256 << 20
-"""Of a part with buckets, which are many chunks in each row group, and of which lookups read few."""
 _BLOCK = 1 << 20
 _NO_DICTIONARY = ("path", "digest", "length", "modified")
-
-
-def rows_per_group(rows: int, size: int, *, cut: bool = False) -> int:
-    """Choose the rows of a row group: bounded in objects and, by the average object, in bytes."""
-    most = _CUT_ROW_GROUP_BYTES if cut else _ROW_GROUP_BYTES
-    return max(1, min(MAX_ROW_GROUP_ROWS, most * rows // max(size, 1) if rows else MAX_ROW_GROUP_ROWS))
 
 
 class PartWriter:

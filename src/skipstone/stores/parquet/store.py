@@ -27,15 +27,17 @@ from skipstone.errors import (
 from skipstone.stores.cache import ByteCache
 from skipstone.stores.evaluation import DriverPartEvaluator, evaluate
 from skipstone.stores.metadata_store import Change, Evaluation, IndexRecord, MetadataStore, Recovery, Snapshot
+from skipstone.stores.names import normal_root
 from skipstone.stores.parquet.cleaning import clean
 from skipstone.stores.parquet.committer import Committer
 from skipstone.stores.parquet.definitions_folder import DefinitionsFolder
 from skipstone.stores.parquet.encryption import Keys
 from skipstone.stores.parquet.filesystem import FileSystem, local_file_system, scheme_of
-from skipstone.stores.parquet.layout import DEFINITIONS, PARTS, dataset_folder, normal_root
-from skipstone.stores.parquet.part import Meter, PartFile
-from skipstone.stores.parquet.part_footer import IDENTITY
+from skipstone.stores.parquet.layout import DEFINITIONS, PARTS, dataset_folder
+from skipstone.stores.parquet.part import PartFile
 from skipstone.stores.parquet.versions import ABSENCES, ManifestFolder
+from skipstone.stores.parts.columns import OBJECT_COLUMNS
+from skipstone.stores.parts.part import Meter
 from skipstone.stores.recovery import check_newest, recover
 from skipstone.stores.services import services_of
 from skipstone.stores.snapshot_reader import SnapshotReader
@@ -55,7 +57,6 @@ if TYPE_CHECKING:
 __all__ = ["ParquetStore"]
 
 _log = logging.getLogger(__name__)
-_OBJECT_COLUMNS = tuple(name for name in IDENTITY.names if name != "removed")
 _SNAPSHOTS_KEPT = 256
 _WITH_FOLDERS = ("file", "hdfs", "viewfs", "webhdfs")
 _CACHE_BYTES = 1 << 30
@@ -168,7 +169,7 @@ class ParquetStore(MetadataStore):
             self._keys.encryption(key)
 
     def objects(self, snapshot: Snapshot, columns: Sequence[str] | None = None) -> pa.Table:
-        return self._reader(snapshot).identity(_OBJECT_COLUMNS if columns is None else columns, Meter())
+        return self._reader(snapshot).identity(OBJECT_COLUMNS if columns is None else columns, Meter())
 
     def coverage(self, snapshot: Snapshot, index: IndexRecord) -> npt.NDArray[np.bool_]:
         if index.key is not None and self.refusal(snapshot, index) is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -10,10 +11,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from skipstone.stores.manifest import PartRecord
-    from skipstone.stores.parquet.part import Meter
     from skipstone.stores.parts.buckets import Buckets
 
-__all__ = ["Part"]
+__all__ = ["Meter", "Part"]
+
+
+@dataclass
+class Meter:
+    """Adds up the bytes that one call reads."""
+
+    bytes: int = 0
 
 
 class Part(Protocol):

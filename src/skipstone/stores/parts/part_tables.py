@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipstone.errors import MetadataStoreError
-from skipstone.stores.manifest import is_plain_name
 from skipstone.stores.metadata_store import field_column
-from skipstone.stores.parquet.part_footer import IDENTITY, presence_column
+from skipstone.stores.names import is_plain_name
+from skipstone.stores.parts.columns import IDENTITY, presence_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
