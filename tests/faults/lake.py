@@ -45,9 +45,9 @@ from skipstone.indexing.relation import Relation
 from skipstone.indexing.target import Target
 from skipstone.querying.plan import plan_scan
 from skipstone.reporting.describe import describe_rows
+from skipstone.stores.absences import ABSENCES
 from skipstone.stores.parquet.filesystem import LocalFileSystem
 from skipstone.stores.parquet.store import ParquetStore
-from skipstone.stores.parquet.versions import ABSENCES
 from skipstone.testing.truth import evaluate
 
 if TYPE_CHECKING:

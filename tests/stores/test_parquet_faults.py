@@ -502,7 +502,7 @@ def test_an_uncertain_commit_is_decided_by_what_is_there(base):
             if self.mode == "written":
                 super().create_if_absent(path, data)
             elif self.mode == "other":
-                commit(ParquetStore(location=base), store._look(ROOT, store.folder(ROOT)), None, [RA], rows_of(1))
+                commit(ParquetStore(location=base), store.latest(ROOT), None, [RA], rows_of(1))
             msg = "connection reset"
             raise OSError(msg)
 

@@ -118,11 +118,7 @@ class Manifest:
         MetadataCorruptError
             When anything in it is not as written, or makes no sense.
         """
-        content = checked_json.check(data, path, "manifest")
-        try:
-            manifest = _manifest(content)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise damaged(path, "manifest", f"{type(error).__name__}: {str(error)[:200]}") from error
+        manifest = checked_json.decode(data, path, "manifest", _manifest)
         if manifest.version != version:
             raise damaged(path, "manifest", f"it says that it is version {manifest.version}")
         return manifest
