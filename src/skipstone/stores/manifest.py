@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from skipstone.indexing.records import split_field_column
 from skipstone.stores import checked_json
 from skipstone.stores.checked_json import FORMAT_VERSION, damaged
 from skipstone.stores.metadata_store import ColumnRecord, IndexRecord, ReadProfile
@@ -165,8 +166,8 @@ def _part(item: Mapping[str, Any]) -> PartRecord:
         stored, in_memory = sizes
         indexes[index_id] = (_number(stored, length), _number(in_memory, _MAX_FILE_BYTES))
     sections = {key: _section(section, length) for key, section in item.get("sections", {}).items()}
-    columns = [column for section in sections.values() for column in section.columns]
-    if len(set(columns)) != len(columns) or not {c.partition(":")[0] for c in columns} <= indexes.keys():
+    columns = [split_field_column(column) for section in sections.values() for column in section.columns]
+    if len(set(columns)) != len(columns) or not {c.index_id for c in columns if c is not None} <= indexes.keys():
         _refuse("columns of sections that are there twice, or of an index that the part does not hold")
     return PartRecord(
         file=_part_name(item["file"]),
@@ -186,7 +187,7 @@ def _section(item: Mapping[str, Any], file_length: int) -> Section:
     offset = _number(item["offset"], file_length)
     length = _number(item["length"], file_length - offset)
     columns = tuple(map(_text, _list(item["columns"], 1_000_000)))
-    if not all(is_plain_name(name) for column in columns for name in column.split(":", 1)):
+    if not all(is_plain_name(name) for column in columns for name in split_field_column(column) or ("",)):
         _refuse("the name of a column")
     return Section(
         offset=offset,

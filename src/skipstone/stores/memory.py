@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from skipstone.errors import CommitConflictError, MetadataStoreError
+from skipstone.indexing.records import split_field_column
 from skipstone.stores.evaluation import BatchMetadata, FieldSource, might_match
 from skipstone.stores.metadata_store import Change, Evaluation, IndexRecord, MetadataStore, Snapshot, field_column
 from skipstone.stores.names import normal_root
@@ -78,8 +79,8 @@ class InMemoryStore(MetadataStore):
         table = self._table(snapshot)
         sizes = {record.id: 0 for record in snapshot.indexes} | {"": 0}
         for name in table.column_names:
-            index_id, colon, _ = name.partition(":")
-            sizes[index_id if colon else ""] += table.column(name).nbytes
+            split = split_field_column(name)
+            sizes["" if split is None else split.index_id] += table.column(name).nbytes
         return sizes
 
     def commit(self, root: str, base: Snapshot | None, change: Change, *, replace: bool = False) -> Snapshot:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from skipstone.indexing.records import split_field_column
 from skipstone.stores.parquet.sections import SectionFile
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ class PartFile:
             When its key, or the footer key, cannot be had.
         """
         self._main.footer()
-        for section, _ in self._by_section(c for c in self._section_of if c.partition(":")[0] == index_id):
+        splits = {column: split_field_column(column) for column in self._section_of}
+        for section, _ in self._by_section(c for c, split in splits.items() if split and split.index_id == index_id):
             section.footer()
 
     def column_names(self) -> frozenset[str]:

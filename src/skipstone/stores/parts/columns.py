@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 
-from skipstone.stores.metadata_store import field_column
+from skipstone.indexing.records import field_column, split_field_column
 
-__all__ = ["IDENTITY", "MAX_ROW_GROUP_ROWS", "OBJECT_COLUMNS", "presence_column", "rows_per_group"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["IDENTITY", "MAX_ROW_GROUP_ROWS", "OBJECT_COLUMNS", "presence_column", "rows_per_group", "sizes_by_index"]
 
 IDENTITY = pa.schema(
     [
@@ -38,3 +43,17 @@ def rows_per_group(rows: int, size: int, *, cut: bool = False) -> int:
     """Choose the rows of a row group: bounded in objects and, by the average object, in bytes."""
     most = _CUT_ROW_GROUP_BYTES if cut else _ROW_GROUP_BYTES
     return max(1, min(MAX_ROW_GROUP_ROWS, most * rows // max(size, 1) if rows else MAX_ROW_GROUP_ROWS))
+
+
+def sizes_by_index(columns: Iterable[tuple[str, int, int]]) -> dict[str, tuple[int, int]]:
+    """Add up the stored and the in-memory bytes of columns by the index that they belong to.
+
+    >>> sizes_by_index([("path", 9, 90), ("a:min", 1, 10), ("a:max", 2, 20)])
+    {'a': (3, 30)}
+    """
+    sizes: dict[str, tuple[int, int]] = {}
+    for column, stored, in_memory in columns:
+        if (split := split_field_column(column)) is not None:
+            known = sizes.get(split.index_id, (0, 0))
+            sizes[split.index_id] = (known[0] + stored, known[1] + in_memory)
+    return sizes
