@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from skipstone.stores.parquet.manifest_folder import ABSENCES
+from skipstone.stores.absences import ABSENCES
 from tests.faults.tally import Tally
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from skipstone.stores.parquet.part_writer import PartWriter
-from skipstone.stores.parts.part_footer import IDENTITY
+from skipstone.stores.parts.columns import IDENTITY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

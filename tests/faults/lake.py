@@ -46,9 +46,9 @@ from skipstone.indexing.target import Target
 from skipstone.querying.plan import plan_scan
 from skipstone.querying.prune import prune
 from skipstone.reporting.describe import describe_rows
+from skipstone.stores.absences import ABSENCES
 from skipstone.stores.packed import PACKED_COLUMNS
 from skipstone.stores.parquet.filesystem import LocalFileSystem
-from skipstone.stores.parquet.manifest_folder import ABSENCES
 from skipstone.stores.parquet.store import ParquetStore
 from skipstone.testing.truth import evaluate
 

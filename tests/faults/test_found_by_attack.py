@@ -23,13 +23,13 @@ from skipstone.indexing.relation import Relation, profile_difference
 from skipstone.stores.cache import ByteCache
 from skipstone.stores.elasticsearch.client import Answer
 from skipstone.stores.elasticsearch.directory import Chunk, StoredColumn, chunk_ids
-from skipstone.stores.elasticsearch.heads import Heads
 from skipstone.stores.elasticsearch.indices import Indices
 from skipstone.stores.elasticsearch.part import SearchPart
 from skipstone.stores.elasticsearch.part_writer import NewPart, _stream
+from skipstone.stores.elasticsearch.versions import Versions
 from skipstone.stores.manifest import Manifest, PartRecord
 from skipstone.stores.metadata_store import IndexRecord, ReadProfile
-from skipstone.stores.parquet import writer
+from skipstone.stores.parquet import committer
 from skipstone.stores.parquet.encryption import Keys
 from skipstone.stores.parquet.store import ParquetStore
 from tests.faults.lake import Lake, write_object
@@ -177,9 +177,9 @@ class Server:
 
 
 def test_a_commit_that_is_visible_is_not_reported_as_failed():
-    heads = Heads(Server(), "heads")
-    heads.switch("d", None, Manifest(1, "file:/d", "w", "me", "", 0, (), ()))
-    assert heads.look("d").writer_id == "me"
+    versions = Versions(Server(), "heads", "d")
+    versions.switch(None, Manifest(1, "file:/d", "w", "me", "", 0, (), ()))
+    assert versions.look().writer_id == "me"
 
 
 class Collected:
@@ -252,15 +252,15 @@ def test_a_commit_that_was_overtaken_by_a_drop_is_a_conflict(monkeypatch, tmp_pa
     lake.refresh()
     write_object(lake.path(9), 9)
     one, other = lake.reopened(), lake.reopened()
-    real = writer.retire
+    real = committer.retire
 
     def overtaken(*arguments):
-        monkeypatch.setattr(writer, "retire", real)
+        monkeypatch.setattr(committer, "retire", real)
         other.drop()
         other.create(ValueListIndex("name"))
         return real(*arguments)
 
-    monkeypatch.setattr(writer, "retire", overtaken)
+    monkeypatch.setattr(committer, "retire", overtaken)
     with suppress(CommitConflictError, MetadataStoreError):
         one.refresh()  # tries again by itself, on top of what is there then, or says that it cannot
     found = lake.reopened()

@@ -34,10 +34,10 @@ from skipstone.querying.generate_clause import generate_clause
 from skipstone.querying.lookup import FILTER, SET, Lookup, PartFilters
 from skipstone.stores.evaluation import DriverPartEvaluator
 from skipstone.stores.metadata_store import Change, ColumnRecord, IndexRecord, ReadProfile, field_column
+from skipstone.stores.parquet.part_footer import parse_footer
 from skipstone.stores.parquet.store import ParquetStore
 from skipstone.stores.parts import buckets
 from skipstone.stores.parts.buckets import Buckets, choose_buckets, filters_of, joined, set_hashes, split
-from skipstone.stores.parts.part_footer import parse_footer
 from skipstone.testing import collect
 from skipstone.testing.store_model import added, rows_of
 from skipstone.toolkit.hashing import spark_hash
@@ -248,7 +248,7 @@ def test_whole_lists_come_back_for_what_looks_at_all_of_them(cut_always, tmp_pat
 
 
 def buckets_meter():
-    from skipstone.stores.parts.parts import Meter
+    from skipstone.stores.parts.part import Meter
 
     return Meter()
 

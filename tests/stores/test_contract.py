@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, given, settings
 
 from skipstone.errors import CommitConflictError, MetadataStoreError
 from skipstone.querying.clause import AndClause, OrClause
+from skipstone.stores.absences import Absences
 from skipstone.stores.evaluation import DriverPartEvaluator
 from skipstone.stores.memory import InMemoryStore
 from skipstone.stores.metadata_store import Change
 from skipstone.stores.packed import PACKED_COLUMNS, etag_hash, packed_objects
-from skipstone.stores.parquet.manifest_folder import Absences
 from skipstone.stores.parquet.store import ParquetStore
 from skipstone.stores.parts import buckets
 from skipstone.testing.store_model import (

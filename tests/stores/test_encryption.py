@@ -24,9 +24,9 @@ from skipstone.stores.memory import InMemoryStore
 from skipstone.stores.metadata_store import Change, ColumnRecord
 from skipstone.stores.parquet.encryption import Keys
 from skipstone.stores.parquet.layout import dataset_folder
+from skipstone.stores.parquet.part_footer import CHUNK
 from skipstone.stores.parquet.part_writer import _extent
 from skipstone.stores.parquet.store import ParquetStore
-from skipstone.stores.parts.part_footer import CHUNK
 from skipstone.testing.store_model import (
     ROOT,
     HasTag,

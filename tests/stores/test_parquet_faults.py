@@ -502,7 +502,7 @@ def test_an_uncertain_commit_is_decided_by_what_is_there(base):
             if self.mode == "written":
                 super().create_if_absent(path, data)
             elif self.mode == "other":
-                commit(ParquetStore(location=base), store._look(ROOT, store.folder(ROOT)), None, [RA], rows_of(1))
+                commit(ParquetStore(location=base), store.latest(ROOT), None, [RA], rows_of(1))
             msg = "connection reset"
             raise OSError(msg)
 
@@ -581,7 +581,7 @@ def test_compaction_keeps_parts_few_and_drops_what_is_dead(base):
 
 
 def test_row_groups_are_bounded_in_objects_and_bytes(base):
-    from skipstone.stores.parquet.part_writer import rows_per_group
+    from skipstone.stores.parts.columns import rows_per_group
 
     assert rows_per_group(1_000_000, 8_000_000) == 65_536
     assert rows_per_group(1000, 64 << 30) == 1

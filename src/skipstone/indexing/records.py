@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
 
-__all__ = ["Change", "ColumnRecord", "IndexRecord", "ReadProfile", "field_column", "shown", "split_field_column"]
+__all__ = [
+    "Change",
+    "ColumnRecord",
+    "FieldColumn",
+    "IndexRecord",
+    "ReadProfile",
+    "field_column",
+    "shown",
+    "split_field_column",
+]
 
 _MOST_SHOWN = 100
 
@@ -93,21 +102,28 @@ class Change:
     removed: tuple[str, ...] = ()
 
 
+class FieldColumn(NamedTuple):
+    """What a column of metadata holds: a field of an index or, without a field's name, which rows the index covers."""
+
+    index_id: str
+    name: str
+
+
 def field_column(index_id: str, name: str) -> str:
     """Name the column of metadata that holds one field of one index."""
     return f"{index_id}:{name}"
 
 
-def split_field_column(column: str) -> tuple[str, str] | None:
+def split_field_column(column: str) -> FieldColumn | None:
     """Return the index and the field whose values a column of metadata holds; ``None`` for the objects' own columns.
 
     Examples
     --------
     >>> split_field_column(field_column("3f2a", "max")), split_field_column("path")
-    (('3f2a', 'max'), None)
+    (FieldColumn(index_id='3f2a', name='max'), None)
     """
     index_id, colon, name = column.partition(":")
-    return (index_id, name) if colon else None
+    return FieldColumn(index_id, name) if colon else None
 
 
 def shown(identity: str) -> str:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from skipstone.errors import MetadataCorruptError, MetadataTooNewError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-__all__ = ["FORMAT_VERSION", "REPAIR", "check", "damaged", "encode"]
+__all__ = ["FORMAT_VERSION", "damaged", "decode", "encode"]
 
 FORMAT_VERSION = 1
-REPAIR = "queries read everything until `refresh()` makes it again (or `drop_indexes()` and `create_indexes(...)` do)"
+T = TypeVar("T")
+_REPAIR = "queries read everything until `refresh()` makes it again (or `drop_indexes()` and `create_indexes(...)` do)"
 _CHECKSUM = re.compile(rb',"checksum":"([0-9a-f]{64})"\}\n')
 _CHECKSUM_BYTES = len(',"checksum":""}\n') + 64
 
@@ -26,8 +27,8 @@ def encode(content: Mapping[str, Any]) -> bytes:
     return body + b',"checksum":"' + hashlib.sha256(body).hexdigest().encode("ascii") + b'"}\n'
 
 
-def check(data: bytes, path: str, what: str) -> Any:
-    """Read what ``encode`` wrote, and check that every byte is as written.
+def decode(data: bytes, path: str, what: str, build: Callable[[Any], T]) -> T:
+    """Read what ``encode`` wrote, check that every byte is as written, and make of it what it stands for.
 
     Parameters
     ----------
@@ -35,14 +36,24 @@ def check(data: bytes, path: str, what: str) -> Any:
         The bytes of the file, and its path for messages.
     what
         What the file is, in a word.
+    build
+        Makes the typed value; raises ``ValueError`` or its like for whatever makes no sense.
 
     Raises
     ------
     MetadataTooNewError
         When a later format wrote it.
     MetadataCorruptError
-        When it is not as written.
+        When it is not as written, or makes no sense.
     """
+    content = _checked(data, path, what)
+    try:
+        return build(content)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise damaged(path, what, f"{type(error).__name__}: {str(error)[:200]}") from error
+
+
+def _checked(data: bytes, path: str, what: str) -> Any:
     try:
         content = json.loads(data)
         found = content["format_version"]
@@ -62,4 +73,4 @@ def check(data: bytes, path: str, what: str) -> Any:
 
 def damaged(path: str, what: str, why: str) -> MetadataCorruptError:
     """Make the error that says that a file is not as it was written."""
-    return MetadataCorruptError(f"the {what} {path} is damaged: {why}; {REPAIR}")
+    return MetadataCorruptError(f"the {what} {path} is damaged: {why}; {_REPAIR}")

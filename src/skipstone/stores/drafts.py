@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from skipstone.errors import MetadataStoreError
 from skipstone.stores.manifest import Manifest, RetiredPart
-from skipstone.stores.parts.parts import Meter
+from skipstone.stores.parts.part import Meter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,15 +20,10 @@ if TYPE_CHECKING:
     from skipstone.stores.metadata_store import Change
     from skipstone.stores.snapshot_reader import SnapshotReader
 
-__all__ = ["GRACE", "check_ids", "counted", "draft", "next_sequence", "part_name", "retire"]
+__all__ = ["GRACE", "check_ids", "counted", "draft", "next_sequence", "retire"]
 
 GRACE = 3_600_000
 """Milliseconds for which readers of older versions, and writers at work, keep what they need."""
-
-
-def part_name() -> str:
-    """Make a name that no other part has."""
-    return f"_{uuid.uuid4()}.part"
 
 
 def next_sequence(parts: Sequence[PartRecord]) -> int:

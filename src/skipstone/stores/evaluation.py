@@ -18,7 +18,7 @@ from skipstone.querying.lookup import Lookup, PartFilters
 from skipstone.stores.metadata_store import Evaluation, field_column
 from skipstone.stores.parts.buckets import filters_of, joined
 from skipstone.stores.parts.merge import NOWHERE
-from skipstone.stores.parts.parts import Meter
+from skipstone.stores.parts.part import Meter
 from skipstone.stores.snapshot_reader import field_type
 
 if TYPE_CHECKING:

@@ -11,10 +11,11 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from skipstone.indexing.records import split_field_column
 from skipstone.stores import checked_json
 from skipstone.stores.checked_json import FORMAT_VERSION, damaged
 from skipstone.stores.metadata_store import ColumnRecord, IndexRecord, ReadProfile
-from skipstone.stores.parquet.layout import is_part_name
+from skipstone.stores.names import is_part_name, is_plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +28,6 @@ __all__ = [
     "PartRecord",
     "RetiredPart",
     "Section",
-    "is_plain_name",
     "read_indexes",
 ]
 
@@ -38,7 +38,6 @@ _MAX_ROWS = 1 << 31
 _MAX_PARTS = 10_000
 _LEAST_ROW_BYTES = 16
 """What a row takes in a part at least: digests are MD5s, which nothing compresses."""
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,120}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +119,7 @@ class Manifest:
         MetadataCorruptError
             When anything in it is not as written, or makes no sense.
         """
-        content = checked_json.check(data, path, "manifest")
-        try:
-            manifest = _manifest(content)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise damaged(path, "manifest", f"{type(error).__name__}: {str(error)[:200]}") from error
+        manifest = checked_json.decode(data, path, "manifest", _manifest)
         if manifest.version != version:
             raise damaged(path, "manifest", f"it says that it is version {manifest.version}")
         return manifest
@@ -133,11 +128,6 @@ class Manifest:
     def index_ids(self) -> frozenset[str]:
         """The ids of the indexes that this version has."""
         return frozenset(record.id for record in self.indexes)
-
-
-def is_plain_name(name: object) -> bool:
-    """Say whether an index id or field name can name a column: letters, digits, ``_`` and ``-`` only."""
-    return isinstance(name, str) and _PLAIN_NAME.fullmatch(name) is not None
 
 
 def _manifest(content: Mapping[str, Any]) -> Manifest:
@@ -176,8 +166,8 @@ def _part(item: Mapping[str, Any]) -> PartRecord:
         stored, in_memory = sizes
         indexes[index_id] = (_number(stored, length), _number(in_memory, _MAX_FILE_BYTES))
     sections = {key: _section(section, length) for key, section in item.get("sections", {}).items()}
-    columns = [column for section in sections.values() for column in section.columns]
-    if len(set(columns)) != len(columns) or not {c.partition(":")[0] for c in columns} <= indexes.keys():
+    columns = [split_field_column(column) for section in sections.values() for column in section.columns]
+    if len(set(columns)) != len(columns) or not {c.index_id for c in columns if c is not None} <= indexes.keys():
         _refuse("columns of sections that are there twice, or of an index that the part does not hold")
     return PartRecord(
         file=_part_name(item["file"]),
@@ -197,7 +187,7 @@ def _section(item: Mapping[str, Any], file_length: int) -> Section:
     offset = _number(item["offset"], file_length)
     length = _number(item["length"], file_length - offset)
     columns = tuple(map(_text, _list(item["columns"], 1_000_000)))
-    if not all(is_plain_name(name) for column in columns for name in column.split(":", 1)):
+    if not all(is_plain_name(name) for column in columns for name in split_field_column(column) or ("",)):
         _refuse("the name of a column")
     return Section(
         offset=offset,

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from skipstone.errors import CommitConflictError, MetadataStoreError
+from skipstone.indexing.records import split_field_column
 from skipstone.stores.evaluation import BatchMetadata, FieldSource, might_match
 from skipstone.stores.metadata_store import Change, Evaluation, IndexRecord, MetadataStore, Snapshot, field_column
-from skipstone.stores.parquet.layout import normal_root
+from skipstone.stores.names import normal_root
+from skipstone.stores.parts.columns import IDENTITY, OBJECT_COLUMNS, presence_column
 from skipstone.stores.parts.merge import NOWHERE, PartRows, gather, merge_parts
-from skipstone.stores.parts.part_footer import IDENTITY, presence_column
 from skipstone.stores.parts.part_tables import part_table
 from skipstone.stores.snapshot_reader import field_type
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from skipstone.querying.clause import Clause
 
 __all__ = ["InMemoryStore"]
-
-_OBJECT_COLUMNS = tuple(name for name in IDENTITY.names if name != "removed")
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class InMemoryStore(MetadataStore):
         return None if found is None else found.snapshot
 
     def objects(self, snapshot: Snapshot, columns: Sequence[str] | None = None) -> pa.Table:
-        return self._table(snapshot).select(list(_OBJECT_COLUMNS if columns is None else columns))
+        return self._table(snapshot).select(list(OBJECT_COLUMNS if columns is None else columns))
 
     def coverage(self, snapshot: Snapshot, index: IndexRecord) -> npt.NDArray[np.bool_]:
         table = self._table(snapshot)
@@ -80,8 +79,8 @@ class InMemoryStore(MetadataStore):
         table = self._table(snapshot)
         sizes = {record.id: 0 for record in snapshot.indexes} | {"": 0}
         for name in table.column_names:
-            index_id, colon, _ = name.partition(":")
-            sizes[index_id if colon else ""] += table.column(name).nbytes
+            split = split_field_column(name)
+            sizes["" if split is None else split.index_id] += table.column(name).nbytes
         return sizes
 
     def commit(self, root: str, base: Snapshot | None, change: Change, *, replace: bool = False) -> Snapshot:

@@ -13,9 +13,9 @@ from skipstone.querying.lookup import FILTER, SET, FiltersOfParts, PartFilters
 from skipstone.stores.arrow_types import parse_type
 from skipstone.stores.metadata_store import IndexRecord, field_column
 from skipstone.stores.parts.buckets import filters_of, joined
+from skipstone.stores.parts.columns import IDENTITY, MAX_ROW_GROUP_ROWS, presence_column
 from skipstone.stores.parts.merge import NOWHERE, Merge, PartRows, gather, merge_parts
-from skipstone.stores.parts.part_footer import IDENTITY, MAX_ROW_GROUP_ROWS, presence_column
-from skipstone.stores.parts.parts import Meter
+from skipstone.stores.parts.part import Meter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

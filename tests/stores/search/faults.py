@@ -16,13 +16,13 @@ from tests.stores.search.translation import MinMaxIndex, _objects, clauses_of, d
 
 from skipstone.errors import CommitConflictError, MetadataCorruptError, MetadataStoreError, SettingError
 from skipstone.expressions.tree import Column, IsNull
-from skipstone.stores.drafts import part_name
 from skipstone.stores.elasticsearch.documents import Bulk
-from skipstone.stores.elasticsearch.heads import dataset_id
 from skipstone.stores.elasticsearch.part_writer import NewPart
 from skipstone.stores.elasticsearch.settings import ServerSettings
 from skipstone.stores.elasticsearch.store import ElasticsearchStore
+from skipstone.stores.elasticsearch.versions import dataset_id
 from skipstone.stores.metadata_store import Change
+from skipstone.stores.names import part_name
 from skipstone.testing.store_model import (
     HasTag,
     HasValue,

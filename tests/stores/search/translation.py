@@ -39,7 +39,7 @@ from skipstone.stores.elasticsearch.searchable import plain, searchable
 from skipstone.stores.elasticsearch.translation import translates
 from skipstone.stores.evaluation import DriverPartEvaluator, evaluate
 from skipstone.stores.metadata_store import Change, IndexRecord, ReadProfile, field_column
-from skipstone.stores.parts.parts import Meter
+from skipstone.stores.parts.part import Meter
 from skipstone.testing import collect
 from skipstone.testing.store_model import (
     HasValue,

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from skipstone.errors import CommitConflictError, MetadataStoreError
-from skipstone.stores.drafts import GRACE, check_ids, counted, draft, next_sequence, part_name, retire
+from skipstone.stores.drafts import GRACE, check_ids, counted, draft, next_sequence, retire
 from skipstone.stores.elasticsearch.documents import Bulk, delete_matching
 from skipstone.stores.elasticsearch.part import SearchPart
 from skipstone.stores.elasticsearch.part_writer import NewPart
 from skipstone.stores.manifest import Manifest
 from skipstone.stores.metadata_store import field_column
-from skipstone.stores.parts.part_footer import IDENTITY, presence_column
+from skipstone.stores.names import part_name
+from skipstone.stores.parts.columns import IDENTITY, OBJECT_COLUMNS, presence_column
+from skipstone.stores.parts.part import Meter
 from skipstone.stores.parts.part_tables import part_table
-from skipstone.stores.parts.parts import Meter
 from skipstone.stores.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 
     from skipstone.stores.cache import ByteCache
     from skipstone.stores.elasticsearch.client import Client
-    from skipstone.stores.elasticsearch.heads import Head, Heads
     from skipstone.stores.elasticsearch.indices import Indices
     from skipstone.stores.elasticsearch.queries import Query
+    from skipstone.stores.elasticsearch.versions import Head, Versions
     from skipstone.stores.manifest import PartRecord
     from skipstone.stores.metadata_store import Change, IndexRecord
 
@@ -43,8 +44,10 @@ class Committer:
 
     Parameters
     ----------
-    client, indices, heads
-        The server, its indices, and the heads in it.
+    client, indices
+        The server, and its indices.
+    versions
+        The dataset's versions in it.
     dataset, root
         The dataset, by its id and its root.
     cache
@@ -57,7 +60,7 @@ class Committer:
         self,
         client: Client,
         indices: Indices,
-        heads: Heads,
+        versions: Versions,
         *,
         dataset: str,
         root: str,
@@ -66,7 +69,7 @@ class Committer:
     ) -> None:
         self._client = client
         self._indices = indices
-        self._heads = heads
+        self._versions = versions
         self._dataset = dataset
         self._root = root
         self._cache = cache
@@ -77,9 +80,9 @@ class Committer:
         _refuse_keys(change.indexes)
         kept = () if previous is None else previous.parts
         table = part_table(change, keep_removed=bool(kept))
-        check_ids(previous, change, self._heads.where(self._dataset))
+        check_ids(previous, change, self._versions.location)
         self._indices.make()
-        before = self._heads.look(self._dataset, write=True)
+        before = self._versions.look(write=True)
         if not replace:
             self._check_base(previous, before)
         mine: list[str] = []
@@ -91,7 +94,7 @@ class Committer:
             self._delete(mine)
             raise
         try:
-            self._heads.switch(self._dataset, before, manifest)
+            self._versions.switch(before, manifest)
         except CommitConflictError:  # on any other failure the head may yet be switched, and needs its part
             self._delete(mine)
             raise
@@ -105,7 +108,7 @@ class Committer:
             now = f"version {before.version}" if before is not None else "nothing"
             then = "nothing" if previous is None else f"version {previous.version}"
             msg = (
-                f"the metadata in {self._heads.where(self._dataset)} was changed meanwhile: it was {then} when this "
+                f"the metadata in {self._versions.location} was changed meanwhile: it was {then} when this "
                 f"call began and is {now} now; nothing of this call was kept: try again"
             )
             raise CommitConflictError(msg)
@@ -118,14 +121,14 @@ class Committer:
         if table is not None:
             parts = (*parts, self._put(table, change.indexes, next_sequence(parts), mine))
         # Without a version before, a copy of a lost one may tell which number not to use again.
-        last = self._heads.last_version(self._dataset) if previous is None else previous.version
+        last = self._versions.last_version() if previous is None else previous.version
         number = 1 + max(0 if before is None else before.version, last)
         manifest = counted(draft(previous, change, number, self._root, parts), previous, self._reader)
         if len(manifest.parts) > self._max_parts and manifest.object_count:
             whole = _compacted(self._reader(manifest), change.indexes)
             manifest = changed(manifest, parts=(self._put(whole, change.indexes, parts[-1].sequence, mine),))
         manifest = retire(manifest, previous)
-        return Manifest.decode(manifest.encode(), self._heads.where(self._dataset), manifest.version)
+        return Manifest.decode(manifest.encode(), self._versions.location, manifest.version)
 
     def _put(self, table: pa.Table, records: Sequence[IndexRecord], sequence: int, mine: list[str]) -> PartRecord:
         """Write rows as a part; ``mine`` learns its name first."""
@@ -179,9 +182,8 @@ def _compacted(reader: SnapshotReader, indexes: Sequence[IndexRecord]) -> pa.Tab
     """Give the merged view of a snapshot as the rows of one part: live objects and live indexes only."""
     meter = Meter()
     columns: dict[str, pa.Array] = {}
-    names = [name for name in IDENTITY.names if name != "removed"]
-    identity = reader.identity(names, meter)
-    for name in names:
+    identity = reader.identity(OBJECT_COLUMNS, meter)
+    for name in OBJECT_COLUMNS:
         columns[name] = identity.column(name)
     columns["removed"] = pa.repeat(pa.scalar(False), len(reader))
     for record in indexes:

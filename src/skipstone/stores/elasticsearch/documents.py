@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from skipstone.stores.elasticsearch.client import Client
     from skipstone.stores.elasticsearch.queries import Query
-    from skipstone.stores.parts.parts import Meter
+    from skipstone.stores.parts.part import Meter
 
 __all__ = ["Bulk", "delete_matching", "fetch"]
 

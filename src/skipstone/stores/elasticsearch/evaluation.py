@@ -12,7 +12,7 @@ from skipstone.stores.elasticsearch.search import kept_rows
 from skipstone.stores.evaluation import DriverPartEvaluator, evaluate
 from skipstone.stores.metadata_store import Evaluation
 from skipstone.stores.parts.merge import NOWHERE
-from skipstone.stores.parts.parts import Meter
+from skipstone.stores.parts.part import Meter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from skipstone.stores.elasticsearch.directory import StoredColumn
     from skipstone.stores.manifest import PartRecord
     from skipstone.stores.parts.buckets import Buckets
-    from skipstone.stores.parts.parts import Meter
+    from skipstone.stores.parts.part import Meter
 
 __all__ = ["SearchPart", "load_directories"]
 

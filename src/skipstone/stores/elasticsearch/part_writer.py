@@ -22,7 +22,7 @@ from skipstone.stores.elasticsearch.searchable import search_fields
 from skipstone.stores.elasticsearch.translation import Slot
 from skipstone.stores.manifest import PartRecord
 from skipstone.stores.metadata_store import field_column
-from skipstone.stores.parquet.part_writer import rows_per_group
+from skipstone.stores.parts.columns import rows_per_group, sizes_by_index
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +67,6 @@ class NewPart:
         groups = _groups(table)
         columns: dict[str, StoredColumn] = {}
         stored = 0
-        sizes: dict[str, tuple[int, int]] = {}
         for number, name in enumerate(table.column_names):
             column = StoredColumn(number, table.column(name).nbytes, ())
             start = 0
@@ -81,15 +80,11 @@ class NewPart:
                         bulk, indices, identifier, data[piece * PIECE_BYTES : (piece + 1) * PIECE_BYTES]
                     )
             columns[name] = column
-            index_id, colon, _ = name.partition(":")
-            if colon:
-                before = sizes.get(index_id, (0, 0))
-                taken = sum(chunk.length for chunk in column.chunks)
-                sizes[index_id] = (before[0] + taken, before[1] + column.arrow_bytes)
         search, fields = self._searchable(table, records)
         stored += self._objects(bulk, indices, table.num_rows, fields) if fields else 0
         directory = Directory(table.num_rows, groups, columns, search).encode()
         self._put(bulk, indices, directory_id(self.file), directory)
+        taken = [(n, sum(chunk.length for chunk in c.chunks), c.arrow_bytes) for n, c in columns.items()]
         return PartRecord(
             file=self.file,
             length=stored + len(directory),
@@ -98,7 +93,7 @@ class NewPart:
             rows=table.num_rows,
             removed=sum(column.true_count for column in table.column("removed").chunks),
             sequence=self.sequence,
-            indexes=sizes,
+            indexes=sizes_by_index(taken),
         )
 
     def _put(self, bulk: Bulk, indices: Indices, identifier: str, data: bytes) -> int:

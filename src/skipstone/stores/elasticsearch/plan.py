@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from skipstone.indexing.index import Index
     from skipstone.stores.elasticsearch.directory import Directory
     from skipstone.stores.metadata_store import IndexRecord
-    from skipstone.stores.parts.parts import Meter
+    from skipstone.stores.parts.part import Meter
     from skipstone.stores.snapshot_reader import SnapshotReader
 
 __all__ = ["ByArrow", "ByServer", "Joined", "Plan", "plan_clause"]

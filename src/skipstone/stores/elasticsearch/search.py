@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from skipstone.stores.elasticsearch.client import Client
     from skipstone.stores.manifest import PartRecord
-    from skipstone.stores.parts.parts import Meter
+    from skipstone.stores.parts.part import Meter
 
     Truths = npt.NDArray[np.bool_]
 

@@ -7,11 +7,11 @@ import time
 from typing import TYPE_CHECKING
 
 from skipstone.stores.drafts import GRACE
+from skipstone.stores.names import is_part_name
 from skipstone.stores.parquet.layout import (
     DEFINITIONS,
     MANIFESTS,
     PARTS,
-    is_part_name,
     is_temporary_name,
     manifest_name,
     manifest_version,

@@ -11,11 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from skipstone.stores.metadata_store import field_column
-from skipstone.stores.parquet.part_writer import rows_per_group
 from skipstone.stores.parts.buckets import buckets_for
+from skipstone.stores.parts.columns import IDENTITY, presence_column, rows_per_group
 from skipstone.stores.parts.merge import NOWHERE, gather
-from skipstone.stores.parts.part_footer import IDENTITY, presence_column
-from skipstone.stores.parts.parts import Meter
+from skipstone.stores.parts.part import Meter
 from skipstone.stores.snapshot_reader import field_type
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from skipstone.stores import checked_json
 from skipstone.stores.checked_json import FORMAT_VERSION, damaged
@@ -53,18 +53,18 @@ class Definitions:
         MetadataCorruptError
             When anything in them is not as written, or makes no sense.
         """
-        content = checked_json.check(data, path, "definitions")
-        try:
-            found = cls(
-                version=content["version"],
-                root=str(content["root"]),
-                writer_id=str(content["writer_id"]),
-                created=str(content["created"]),
-                indexes=read_indexes(content["indexes"]),
-                format_version=content["format_version"],
-            )
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise damaged(path, "definitions", f"{type(error).__name__}: {str(error)[:200]}") from error
+        found = checked_json.decode(data, path, "definitions", cls._of_json)
         if found.version != version or found.format_version != FORMAT_VERSION:
             raise damaged(path, "definitions", f"they say that they are of version {str(found.version)[:40]}")
         return found
+
+    @classmethod
+    def _of_json(cls, content: Any) -> Definitions:
+        return cls(
+            version=content["version"],
+            root=str(content["root"]),
+            writer_id=str(content["writer_id"]),
+            created=str(content["created"]),
+            indexes=read_indexes(content["indexes"]),
+            format_version=content["format_version"],
+        )

@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 import re
 
+from skipstone.stores.names import normal_root
+
 __all__ = [
     "DEFINITIONS",
     "HIDDEN_FOLDER",
     "MANIFESTS",
     "PARTS",
     "dataset_folder",
-    "is_part_name",
     "is_temporary_name",
     "manifest_name",
     "manifest_version",
-    "normal_root",
 ]
 
 HIDDEN_FOLDER = "_skipstone"
@@ -25,19 +25,7 @@ DEFINITIONS = "_definitions"
 PARTS = "_parts"
 
 _MANIFEST = re.compile(r"_([0-9]{20})\.json")
-_PART = re.compile(r"_[A-Za-z0-9][A-Za-z0-9_-]{0,99}\.part")
 _TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
-_FILE_SCHEME = re.compile(r"file:/+")
-
-
-def normal_root(root: str) -> str:
-    """Spell one folder in one way: ``file:///x/`` is ``file:/x``.
-
-    >>> normal_root("file:///data/logs/"), normal_root("s3a://lake/logs/")
-    ('file:/data/logs', 's3a://lake/logs')
-    """
-    spelled = _FILE_SCHEME.sub("file:/", root, count=1) if root.startswith("file:") else root
-    return spelled.rstrip("/") or "/"
 
 
 def dataset_folder(root: str, location: str | None = None) -> str:
@@ -64,11 +52,6 @@ def manifest_version(name: str) -> int | None:
     """Read the version from a manifest's name; ``None`` for any other file."""
     found = _MANIFEST.fullmatch(name)
     return int(found[1]) if found else None
-
-
-def is_part_name(name: object) -> bool:
-    """Say whether a name is a plain part name: no folder, no ``..``, nothing that leads elsewhere."""
-    return isinstance(name, str) and _PART.fullmatch(name) is not None
 
 
 def is_temporary_name(name: str) -> bool:

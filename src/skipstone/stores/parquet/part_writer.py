@@ -17,11 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from skipstone.errors import KeyUnavailableError
+from skipstone.indexing.records import split_field_column
 from skipstone.querying.lookup import FILTER
 from skipstone.stores.manifest import PartRecord, Section
 from skipstone.stores.parquet.encodings import DICTIONARY_BYTES, with_dictionary
+from skipstone.stores.parquet.part_footer import BUCKETS, CHUNK, SIZES, TRAILER, leaf_columns
 from skipstone.stores.parts.buckets import split
-from skipstone.stores.parts.part_footer import BUCKETS, CHUNK, MAX_ROW_GROUP_ROWS, SIZES, TRAILER, leaf_columns
+from skipstone.stores.parts.columns import rows_per_group, sizes_by_index
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,19 +32,10 @@ if TYPE_CHECKING:
     from skipstone.stores.parquet.encryption import Keys
     from skipstone.stores.parts.buckets import Buckets
 
-__all__ = ["PartWriter", "rows_per_group"]
+__all__ = ["PartWriter"]
 
-_ROW_GROUP_BYTES = 64 << 20
-_CUT_ROW_GROUP_BYTES = 256 << 20
-"""Of a part with buckets, which are many chunks in each row group, and of which lookups read few."""
 _BLOCK = 1 << 20
 _NO_DICTIONARY = ("path", "digest", "length", "modified")
-
-
-def rows_per_group(rows: int, size: int, *, cut: bool = False) -> int:
-    """Choose the rows of a row group: bounded in objects and, by the average object, in bytes."""
-    most = _CUT_ROW_GROUP_BYTES if cut else _ROW_GROUP_BYTES
-    return max(1, min(MAX_ROW_GROUP_ROWS, most * rows // max(size, 1) if rows else MAX_ROW_GROUP_ROWS))
 
 
 class PartWriter:
@@ -85,8 +78,9 @@ class PartWriter:
         self._removed = 0
         columns: dict[str, list[pa.Field]] = {"": []}
         for field in schema:
-            index_id, _, name = field.name.partition(":")
-            columns.setdefault((protected or {}).get(index_id, "") if name else "", []).append(field)
+            split = split_field_column(field.name)
+            key = protected.get(split.index_id, "") if protected and split is not None and split.name else ""
+            columns.setdefault(key, []).append(field)
         self._files: dict[str, _SectionWriter] = {}
         try:
             for number, (key, fields) in enumerate(columns.items()):
@@ -129,13 +123,11 @@ class PartWriter:
                 sections[key] = Section(offset, handle.tell() - offset, *ends[key], tuple(section.names))
             footer_length, footer_sha256 = main.end(handle)
             length = handle.tell()
-        indexes: dict[str, tuple[int, int]] = {}
-        for part in (main, *self._files.values()):
-            for name, size in part.sizes.items():
-                index_id, colon, _ = name.partition(":")
-                if colon:
-                    known = indexes.get(index_id, (0, 0))
-                    indexes[index_id] = (known[0] + part.stored.get(name, 0), known[1] + size)
+        taken = [
+            (name, part.stored.get(name, 0), size)
+            for part in (main, *self._files.values())
+            for name, size in part.sizes.items()
+        ]
         return PartRecord(
             file=file,
             length=length,
@@ -144,7 +136,7 @@ class PartWriter:
             rows=self._rows,
             removed=self._removed,
             sequence=sequence,
-            indexes=indexes,
+            indexes=sizes_by_index(taken),
             key=self._footer_key,
             sections=sections,
         )

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from skipstone.errors import KeyUnavailableError, MetadataCorruptError, MetadataStoreError
+from skipstone.stores.parquet.part_footer import Footer, parse_footer
 from skipstone.stores.parquet.ranges import Ranges, coalesced
 from skipstone.stores.parts.buckets import joined
-from skipstone.stores.parts.part_footer import MAX_ROW_GROUP_ROWS, Footer, parse_footer
+from skipstone.stores.parts.columns import MAX_ROW_GROUP_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,15 +23,9 @@ if TYPE_CHECKING:
     from skipstone.stores.manifest import PartRecord, Section
     from skipstone.stores.parquet.encryption import Keys
     from skipstone.stores.parquet.filesystem import FileSystem
+    from skipstone.stores.parts.part import Meter
 
-__all__ = ["Meter", "SectionFile"]
-
-
-@dataclass
-class Meter:
-    """Adds up the bytes that one call reads."""
-
-    bytes: int = 0
+__all__ = ["SectionFile"]
 
 
 @dataclass(frozen=True, eq=False)

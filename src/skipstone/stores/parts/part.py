@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -11,9 +12,15 @@ if TYPE_CHECKING:
 
     from skipstone.stores.manifest import PartRecord
     from skipstone.stores.parts.buckets import Buckets
-    from skipstone.stores.parts.parts import Meter
 
-__all__ = ["Part"]
+__all__ = ["Meter", "Part"]
+
+
+@dataclass
+class Meter:
+    """Adds up the bytes that one call reads."""
+
+    bytes: int = 0
 
 
 class Part(Protocol):

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipstone.errors import MetadataStoreError
-from skipstone.stores.manifest import is_plain_name
-from skipstone.stores.metadata_store import field_column
-from skipstone.stores.parts.part_footer import IDENTITY, presence_column
+from skipstone.indexing.records import field_column, split_field_column
+from skipstone.stores.names import is_plain_name
+from skipstone.stores.parts.columns import IDENTITY, presence_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +68,8 @@ def part_table(change: Change, *, keep_removed: bool) -> pa.Table | None:
         return added
     table = pa.concat_tables([added, _removed(gone)], promote_options="default")
     for place, name in enumerate(table.column_names):
-        if name.endswith(":"):  # a presence column
+        split = split_field_column(name)
+        if split is not None and not split.name:  # a presence column
             table = table.set_column(place, name, table.column(name).fill_null(False))
     return table.cast(added.schema)
 
@@ -95,7 +96,7 @@ def _added(change: Change) -> pa.Table | None:
     trusted = columns["trusted"].combine_chunks().to_numpy(zero_copy_only=False).astype(np.bool_)
     if not trusted.all():
         columns["row_count"] = columns["row_count"].take(_rows(trusted))
-    ids = dict.fromkeys(name.partition(":")[0] for name in table.column_names if ":" in name)
+    ids = dict.fromkeys(split.index_id for split in map(split_field_column, table.column_names) if split is not None)
     for index_id in ids:
         if index_id not in records:
             _refuse(f"has metadata of an index {index_id!r} that is not among the dataset's")

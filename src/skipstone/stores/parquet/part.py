@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from skipstone.stores.parquet.sections import Meter, SectionFile
+from skipstone.indexing.records import split_field_column
+from skipstone.stores.parquet.sections import SectionFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,10 +16,11 @@ if TYPE_CHECKING:
     from skipstone.stores.manifest import PartRecord
     from skipstone.stores.parquet.encryption import Keys
     from skipstone.stores.parquet.filesystem import FileSystem
+    from skipstone.stores.parquet.part_footer import Footer
     from skipstone.stores.parts.buckets import Buckets
-    from skipstone.stores.parts.part_footer import Footer
+    from skipstone.stores.parts.part import Meter
 
-__all__ = ["Meter", "PartFile"]
+__all__ = ["PartFile"]
 
 
 class PartFile:
@@ -60,7 +62,8 @@ class PartFile:
             When its key, or the footer key, cannot be had.
         """
         self._main.footer()
-        for section, _ in self._by_section(c for c in self._section_of if c.partition(":")[0] == index_id):
+        splits = {column: split_field_column(column) for column in self._section_of}
+        for section, _ in self._by_section(c for c, split in splits.items() if split and split.index_id == index_id):
             section.footer()
 
     def column_names(self) -> frozenset[str]:

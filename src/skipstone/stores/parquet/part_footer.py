@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from skipstone.stores.parts.buckets import Buckets
@@ -26,31 +25,14 @@ if TYPE_CHECKING:
 __all__ = [
     "BUCKETS",
     "CHUNK",
-    "IDENTITY",
-    "MAX_ROW_GROUP_ROWS",
     "SIZES",
     "TRAILER",
     "Chunk",
     "Footer",
     "leaf_columns",
     "parse_footer",
-    "presence_column",
 ]
 
-IDENTITY = pa.schema(
-    [
-        pa.field("path", pa.string(), nullable=False),
-        pa.field("digest", pa.binary(16), nullable=False),
-        pa.field("length", pa.int64(), nullable=False),
-        pa.field("modified", pa.int64(), nullable=False),
-        pa.field("etag", pa.string(), nullable=False),
-        pa.field("row_count", pa.int64()),
-        pa.field("trusted", pa.bool_(), nullable=False),
-        pa.field("removed", pa.bool_(), nullable=False),
-    ]
-)
-MAX_ROW_GROUP_ROWS = 65_536
-"""Objects in a row group at most."""
 TRAILER = 8
 """Bytes of Parquet's own footer length and magic."""
 CHUNK = np.dtype([("offset", "<u8"), ("length", "<u8"), ("crc", "<u4")])
@@ -59,11 +41,6 @@ SIZES = b"skipstone.arrow_bytes"
 """Key of the footer's JSON that has the in-memory bytes of each column."""
 BUCKETS = b"skipstone.buckets"
 """Key of the footer's JSON that says which columns are kept in buckets: their kind and number."""
-
-
-def presence_column(index_id: str) -> str:
-    """Name the column that says which rows an index covers; a part without it covers all rows of the ids it holds."""
-    return f"{index_id}:"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from skipstone.errors import CommitConflictError, KeyUnavailableError, MetadataStoreError
-from skipstone.stores.drafts import GRACE, check_ids, counted, draft, next_sequence, part_name, retire
+from skipstone.stores.drafts import GRACE, check_ids, counted, draft, next_sequence, retire
 from skipstone.stores.manifest import Manifest
+from skipstone.stores.names import part_name
+from skipstone.stores.parquet.cleaning import clean
 from skipstone.stores.parquet.compaction import compact
-from skipstone.stores.parquet.definitions_folder import DefinitionsFolder
 from skipstone.stores.parquet.encryption import Keys, protected_ids
 from skipstone.stores.parquet.layout import MANIFESTS, PARTS
-from skipstone.stores.parquet.manifest_folder import ManifestFolder
+from skipstone.stores.parquet.part import PartFile
 from skipstone.stores.parquet.part_writer import PartWriter
+from skipstone.stores.parquet.versions import Versions
 from skipstone.stores.parts.buckets import buckets_for
 from skipstone.stores.parts.part_tables import part_table
-from skipstone.stores.parts.parts import PartFile
 from skipstone.stores.snapshot_reader import SnapshotReader
 
 if TYPE_CHECKING:
@@ -74,16 +75,15 @@ class Committer:
         self._cache = cache
         self._max_parts = max_parts
         self._keys = keys
-        self._manifests = ManifestFolder(file_system, folder)
-        self._definitions = DefinitionsFolder(file_system, folder)
+        self._versions = Versions(file_system, folder)
 
     def commit(self, previous: Manifest | None, change: Change, *, replace: bool) -> Manifest:
         """Make a change the version after ``previous``; with ``replace``, the next one whatever is there."""
         started = time.time()
-        versions = self._manifests.versions()
+        versions = self._versions.listed()
         newest = max(versions, default=0)
         if replace:  # a lost version's number is not used again
-            newest = max((newest, *self._definitions.versions()))
+            newest = max(newest, self._versions.last_version())
         else:
             self._check_base(previous, versions)
         kept = () if previous is None else previous.parts
@@ -119,12 +119,11 @@ class Committer:
         try:
             self._check_time(started)
             if not replace:  # after a drop the number is free again, and what this version builds on is gone
-                self._check_base(previous, self._manifests.versions())
-            self._manifests.commit(manifest)
+                self._check_base(previous, self._versions.listed())
+            self._versions.commit(manifest)
         except CommitConflictError:  # on any other failure the manifest may yet appear, and needs its part
             self._delete(mine)
             raise
-        self._definitions.keep(manifest)
         self._delete([file for file in mine if file not in {part.file for part in manifest.parts}])
         return manifest
 
@@ -134,7 +133,7 @@ class Committer:
         version_before = 0 if previous is None else previous.version
         current = None
         if newest and newest == version_before:
-            current = self._manifests.read(newest, versions[newest])
+            current = self._versions.read(newest, versions[newest])
         expected = None if previous is None else previous.writer_id
         if newest != version_before or (None if current is None else current.writer_id) != expected:
             now = f"version {newest}" if newest else "nothing"
@@ -166,7 +165,7 @@ class Committer:
 
     def _last_parts(self, versions: Mapping[int, FileEntry]) -> tuple[PartRecord, ...]:
         """Give the parts that the newest sound manifest with any has: damage must not end their protection."""
-        return next((m.parts for m in self._manifests.sound(versions) if m.parts), ())
+        return next((m.parts for m in self._versions.sound(versions) if m.parts), ())
 
     def _compacted(
         self, manifest: Manifest, indexes: Sequence[IndexRecord], making: MakePart, scratch: str, mine: list[str]
@@ -236,6 +235,10 @@ class Committer:
             for part in manifest.parts
         ]
         return SnapshotReader(manifest, files, self._cache)
+
+    def clean(self, manifest: Manifest) -> int:
+        """Delete what the newest version does not need and nobody has used for an hour; says how many files went."""
+        return clean(self._file_system, self._folder, manifest)
 
     def _delete(self, files: Sequence[str]) -> None:
         """Delete own parts that no manifest names; what fails is left to cleaning."""

@@ -1,4 +1,4 @@
-"""Heads: one document for each dataset, which holds its present manifest and is replaced by one writer at a time.
+"""The versions of a dataset in the server: its head, which has the present manifest and is replaced by one at a time.
 
 A head is data from outside like any manifest: everything in it is checked before it is used.
 """
@@ -15,16 +15,19 @@ from typing import TYPE_CHECKING, Any
 from skipstone.errors import CommitConflictError, MetadataCorruptError, MetadataStoreError
 from skipstone.stores.manifest import MAX_MANIFEST_BYTES, Manifest
 from skipstone.stores.metadata_store import Recovery
-from skipstone.stores.parquet.layout import normal_root
+from skipstone.stores.names import normal_root
 from skipstone.stores.recovery import names_in, said_of_loss
+from skipstone.stores.versioned import Version
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from skipstone.stores.elasticsearch.client import Client
 
-__all__ = ["Head", "Heads", "dataset_id"]
+__all__ = ["Head", "Versions", "dataset_id"]
 
 _log = logging.getLogger(__name__)
-_COPY = "copy"
+_ABOUT = "?_source_includes=writer_id,version"
 
 
 def dataset_id(root: str) -> str:
@@ -56,33 +59,51 @@ class Head:
         found = self.content.get("version") if isinstance(self.content, dict) else None
         return found if isinstance(found, int) and 0 <= found < 1 << 50 else 0
 
+    @property
+    def mark(self) -> tuple[int, str | None]:
+        """What its version is known again by."""
+        return self.version, self.writer_id
 
-class Heads:
-    """The heads of a store.
+
+class Versions:
+    """The versions of one dataset's metadata: the present one in its head, which has a copy.
 
     Parameters
     ----------
     client, index
         The server, and its index of heads.
+    dataset
+        The dataset, by its id.
     """
 
-    def __init__(self, client: Client, index: str) -> None:
+    def __init__(self, client: Client, index: str, dataset: str) -> None:
         self._client = client
         self._index = index
+        self._head = dataset
+        self._copy = f"{dataset}.copy"
+        self.location = f"{client.url}/{index}/{dataset}"
 
-    def where(self, dataset: str) -> str:
-        """Say where a head is, for messages and as a name of the dataset's metadata."""
-        return f"{self._client.url}/{self._index}/{dataset}"
+    def newest(self, known: Hashable | None) -> Version | None:
+        """Find the present version, or ``None``; its manifest is fetched only when it is not the one known."""
+        head = self.read() if known is None else self.look()
+        if known is not None and head is not None and head.mark != known:
+            head = self.read()
+        return None if head is None else Version(head.mark, lambda: self._decoded(head))
 
-    def look(self, dataset: str, *, write: bool = False) -> Head | None:
-        """Give a dataset's head without its manifest, or ``None``."""
-        return self._get(dataset, "?_source_includes=writer_id,version", write=write)
+    def manifest(self, version: int) -> Manifest | None:
+        """Read the manifest of a version; ``None`` when that is not the present one."""
+        head = self.read()
+        return self._decoded(head) if head is not None and head.version == version else None
 
-    def read(self, dataset: str, *, write: bool = False) -> Head | None:
-        """Give a dataset's head, or ``None``."""
-        return self._get(dataset, "", write=write)
+    def look(self, *, write: bool = False) -> Head | None:
+        """Give the head without its manifest, or ``None``."""
+        return self._get(self._head, _ABOUT, write=write)
 
-    def manifest(self, dataset: str, head: Head) -> Manifest:
+    def read(self) -> Head | None:
+        """Give the head, or ``None``."""
+        return self._get(self._head)
+
+    def _decoded(self, head: Head) -> Manifest:
         """Give the checked manifest of a head that was read.
 
         Raises
@@ -90,7 +111,6 @@ class Heads:
         MetadataCorruptError
             When it is not what was written.
         """
-        where = self.where(dataset)
         try:
             text = head.content["manifest"]
             if len(text) > 2 * MAX_MANIFEST_BYTES:
@@ -98,18 +118,18 @@ class Heads:
             data = base64.b64decode(text, validate=True)
         except (TypeError, KeyError, ValueError, binascii.Error) as error:
             msg = (
-                f"the head {where} is damaged: it has no manifest; queries read everything until `refresh()` makes it "
-                "again (or `drop_indexes()` and `create_indexes(...)` do)"
+                f"the head {self.location} is damaged: it has no manifest; queries read everything until `refresh()` "
+                "makes it again (or `drop_indexes()` and `create_indexes(...)` do)"
             )
             raise MetadataCorruptError(msg) from error
-        manifest = Manifest.decode(data, where, head.version)
+        manifest = Manifest.decode(data, self.location, head.version)
         if manifest.writer_id != head.writer_id:
-            msg = f"the head {where} is damaged: two writers wrote it; drop the indexes and create them again"
+            msg = f"the head {self.location} is damaged: two writers wrote it; drop the indexes and create them again"
             raise MetadataCorruptError(msg)
         return manifest
 
-    def switch(self, dataset: str, before: Head | None, manifest: Manifest) -> None:
-        """Make a manifest a dataset's present one, if the head is still the one before.
+    def switch(self, before: Head | None, manifest: Manifest) -> None:
+        """Make a manifest the present one, if the head is still the one before.
 
         Raises
         ------
@@ -120,36 +140,36 @@ class Heads:
             "op_type=create" if before is None else f"if_seq_no={before.seq_no}&if_primary_term={before.primary_term}"
         )
         content = {
-            "dataset": dataset,
+            "dataset": self._head,
             "writer_id": manifest.writer_id,
             "version": manifest.version,
             "manifest": base64.b64encode(manifest.encode()).decode("ascii"),
         }
         conflict = (
-            f"another writer committed version {manifest.version} of {self.where(dataset)} first; nothing of this call "
-            "was kept: try again"
+            f"another writer committed version {manifest.version} of {self.location} first; nothing of this call was "
+            "kept: try again"
         )
         try:
-            path = f"{self._index}/_doc/{dataset}?{condition}"
+            path = f"{self._index}/_doc/{self._head}?{condition}"
             status = self._client.call("PUT", path, content, accepts=(409,), write=True).status
         except MetadataStoreError:
             # It may or may not be there: what is there says whose it is.
-            found = self.look(dataset, write=True)
+            found = self.look(write=True)
             if found is None or found.writer_id != manifest.writer_id:
                 raise
             status = 200
         if status == 409:  # perhaps it was sent twice, and the first one arrived
-            found = self.look(dataset, write=True)
+            found = self.look(write=True)
             if found is None or found.writer_id != manifest.writer_id:
                 raise CommitConflictError(conflict)
         try:
-            self._client.call("PUT", f"{self._index}/_doc/{dataset}.{_COPY}", content, write=True)
-            if self.look(dataset, write=True) is None:  # dropped meanwhile: nothing of it may come back
-                self._delete(f"{dataset}.{_COPY}")
+            self._client.call("PUT", f"{self._index}/_doc/{self._copy}", content, write=True)
+            if self.look(write=True) is None:  # dropped meanwhile: nothing of it may come back
+                self._delete(self._copy)
         except MetadataStoreError as error:  # the version is committed; the copy only helps to repair damage
-            _log.info("the copy of the head %s could not be written: %s", self.where(dataset), error)
+            _log.info("the copy of the head %s could not be written: %s", self.location, error)
 
-    def check_newest(self, dataset: str) -> None:
+    def check_newest(self) -> None:
         """Raise when there is a copy of a newer head than the one that is there.
 
         A head is switched before its copy is written and deleted after it, so that a copy which was there before and
@@ -160,27 +180,27 @@ class Heads:
         MetadataCorruptError
             With what to do.
         """
-        before = self.look(f"{dataset}.{_COPY}", write=True)
-        head = self.look(dataset, write=True)
+        before = self._get(self._copy, _ABOUT, write=True)
+        head = self.look(write=True)
         if before is None or before.version <= (0 if head is None else head.version):
             return
-        after = self.look(f"{dataset}.{_COPY}", write=True)
+        after = self._get(self._copy, _ABOUT, write=True)
         if after is not None and after.writer_id == before.writer_id and (head is None or head.version):
             msg = (
-                f"the head {self.where(dataset)} of version {before.version} is gone, but its copy is still there: "
+                f"the head {self.location} of version {before.version} is gone, but its copy is still there: "
                 "`refresh()` makes its indexes again (or `drop_indexes()` forgets them all)"
             )
             raise MetadataCorruptError(msg)
 
-    def last_version(self, dataset: str) -> int:
+    def last_version(self) -> int:
         """Give the number of the version that the copy is of, 0 without one."""
-        copy = self.look(f"{dataset}.{_COPY}", write=True)
+        copy = self._get(self._copy, _ABOUT, write=True)
         return 0 if copy is None else copy.version
 
-    def recovery(self, dataset: str) -> Recovery:
+    def recovery(self) -> Recovery:
         """Give the indexes of the head, or those of its copy, and say what is lost when the copy is older."""
-        heads = [self._get(identifier, "", write=True) for identifier in (dataset, f"{dataset}.{_COPY}")]
-        found = [(head.version, self._sound(dataset, head)) for head in heads if head is not None]
+        heads = [self._get(identifier, write=True) for identifier in (self._head, self._copy)]
+        found = [(head.version, self._sound(head)) for head in heads if head is not None]
         newest = max((version for version, _ in found), default=0)
         sound = [manifest for _, manifest in found if manifest is not None]
         named = [name for head in heads if head is not None for name in _names_in(head)]
@@ -191,21 +211,21 @@ class Heads:
         lost = said_of_loss(unread, best.version, best.indexes, named)
         return Recovery(best.indexes, f"version {best.version}", lost)
 
-    def _sound(self, dataset: str, head: Head) -> Manifest | None:
+    def _sound(self, head: Head) -> Manifest | None:
         try:
-            return self.manifest(dataset, head)
+            return self._decoded(head)
         except MetadataCorruptError:
             return None
 
-    def delete(self, dataset: str) -> None:
-        """Delete a dataset's head, after its copy: what was dropped must not be taken for lost."""
-        for identifier in (f"{dataset}.{_COPY}", dataset):
+    def delete(self) -> None:
+        """Delete the head, after its copy: what was dropped must not be taken for lost."""
+        for identifier in (self._copy, self._head):
             self._delete(identifier)
 
     def _delete(self, identifier: str) -> None:
         self._client.call("DELETE", f"{self._index}/_doc/{identifier}", accepts=(404,), write=True)
 
-    def _get(self, identifier: str, options: str, *, write: bool) -> Head | None:
+    def _get(self, identifier: str, options: str = "", *, write: bool = False) -> Head | None:
         found = self._client.call("GET", f"{self._index}/_doc/{identifier}{options}", accepts=(404,), write=write)
         if found.status == 404:
             return None
@@ -213,7 +233,7 @@ class Heads:
         try:
             return Head(int(content["_seq_no"]), int(content["_primary_term"]), content.get("_source"))
         except (TypeError, KeyError, ValueError) as error:
-            msg = f"the head {self.where(identifier)} cannot be read: the answer makes no sense"
+            msg = f"the head {self._client.url}/{self._index}/{identifier} cannot be read: the answer makes no sense"
             raise MetadataStoreError(msg) from error
 
 
