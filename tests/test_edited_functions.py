@@ -354,6 +354,79 @@ def test_workers_in_another_zone(applications):
         assert (sum(q["skipped"] for q in said["asked"]) > 0) is serves
 
 
+def test_a_module_that_is_edited_between_planning_and_running(applications):
+    """The plan rests on the module of before, and workers that start later run that of after."""
+    applications.write("late.py", FIRST)
+    body = f"""
+        import late
+        spark, dataset = session()
+        spark.conf.set("spark.skipstone.enabled", ENABLED)
+        spark.udf.register("f", late.f)
+        if not dataset.is_indexed:
+            said["refused"] = indexing(dataset, FormattedIndex("ua", extract="f"))
+            spark.stop()
+        else:
+            df = spark.read.parquet(LAKE).where("f(ua) = 'curl'")
+            df._jdf.queryExecution().executedPlan()
+            write("late.py", {LAST!r})
+            said["rows"] = sorted(map(tuple, df.collect()))
+        """
+    found = []
+    for enabled in ("true", "false", "true"):  # the first makes the index
+        applications.write("late.py", FIRST)
+        time.sleep(2)  # what changed shortly before an application started is taken for edited
+        found.append(applications.run(f'\n        ENABLED = "{enabled}"' + body))
+    assert found[0]["refused"] == ""
+    assert found[1]["rows"] == found[2]["rows"] == [["Firefox/curl", 0]]
+
+
+def test_functions_that_another_python_runs(applications):
+    applications.write("drv/other.py", FIRST)
+    applications.write("elsewhere/other.py", LAST)
+    python = applications.folder / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={applications.folder}/elsewhere:$PYTHONPATH exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    time.sleep(2)
+    said = applications.run(
+        f"""
+        import other
+        spark, dataset = session()
+        context = spark.sparkContext
+        spark.udf.register("f", other.f)
+        said["refused"] = indexing(dataset, FormattedIndex("ua", extract="f"))
+        said["before"] = asked(spark, "f(ua) = 'curl'")
+        setting = "spark.sql.execution.pyspark.python"
+
+        def later(enabled):
+            spark.conf.set("spark.skipstone.enabled", enabled)
+            df = spark.read.parquet(LAKE).where("f(ua) = 'curl'")
+            df._jdf.queryExecution().executedPlan()
+            spark.conf.set(setting, {str(python)!r})
+            try:
+                return sorted(map(tuple, df.collect()))
+            finally:
+                spark.conf.unset(setting)
+                spark.conf.unset("spark.skipstone.enabled")
+
+        said["later"] = [later("false"), later("true")]
+        spark.conf.set(setting, {str(python)!r})
+        said["all the time"] = asked(spark, "f(ua) = 'curl'")
+        spark.conf.unset(setting)
+        before, context.pythonExec = context.pythonExec, {str(python)!r}
+        spark.udf.register("f", other.f)
+        context.pythonExec = before
+        said["registered for another"] = asked(spark, "f(ua) = 'curl'")
+        """,
+        "drv",
+    )
+    assert said["refused"] == ""
+    assert (said["before"]["lost"], said["before"]["skipped"]) == ([], 3)
+    assert said["later"][0] == said["later"][1]
+    assert len(said["later"][0]) == 1
+    for when in ("all the time", "registered for another"):
+        assert (said[when]["lost"], said[when]["skipped"]) == ([], 0), when
+
+
 def test_workers_that_are_given_other_variables(applications):
     """A function keeps the environment that it was made with, and workers of that environment are others."""
     applications.write("varied.py", "import os\n\ndef f(text):\n    return text.split('/')[int(os.environ['PLACE'])]\n")

@@ -334,6 +334,10 @@ def test_what_an_installed_package_requires_may_be_hidden(lake):
         "def f(x):\n    from told_local import f\n    return f(x)\n",
         "try:\n    import told_local.part\nexcept ImportError:\n    pass\n",
         "from os import (\n    path,\n)\nimport told_local # our own\n",
+        "try: import told_local\nexcept ImportError: pass\n",
+        "import os; import told_local\n",
+        "import os, \\\n    told_local\n",
+        "from importlib import import_module\nimport_module('told_local')\n",
     ],
 )
 @pytest.mark.parametrize("record", [True, False])

@@ -39,6 +39,7 @@ __all__ = [
     "why_unidentified",
 ]
 
+_LARGE = "spark.sql.execution.arrow.useLargeVarTypes"
 _PATIENCE_OF_JOBS = 600.0
 _PATIENCE_OF_QUERIES = 15.0
 
@@ -166,6 +167,12 @@ def recorded_functions(
         return dict(declared)
     if declared == ():
         return {}
+    if str(spark.conf.get(_LARGE, "false")).lower() == "true":
+        msg = (
+            f"{index_name} cannot be built: with {_LARGE}=true functions get other types than index jobs give them; "
+            "unset it"
+        )
+        raise IndexingError(msg)
     identities = session_identities(spark, when)
     found = called if declared is None else []
     for name in declared or ():

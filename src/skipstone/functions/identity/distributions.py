@@ -21,6 +21,8 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution,
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from skipstone.functions.identity.source_imports import imports_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -338,11 +340,17 @@ def _needs(own: Iterable[_Facts], required: Iterable[_Facts], by_module: Mapping
 def _imported(one: _Facts) -> frozenset[str]:
     """Name the modules that the sources of a distribution import."""
     found: set[str] = set()
-    for path in _sources(one):
+    sources = _sources(one)
+    for path in sources:
         try:
             source = Path(one.root, path).read_bytes()
         except OSError:
             continue  # listed, and not there: nothing is imported from it
+        if len(sources) <= _FEW_SOURCES:
+            module = path.removesuffix(".py").removesuffix(f"{os.sep}__init__").replace(os.sep, ".")
+            imports = imports_of(source, module, is_package=path.endswith("__init__.py"))
+            found |= imports.names | imports.packages
+            continue
         for whole, several, called in _IMPORT.findall(source):
             names = (
                 [whole or called]

@@ -59,6 +59,7 @@ _WORDS = re.compile(r"\w+(?:\.\w+)*")
 _PYTHONS = sys.stdlib_module_names | {"test"}
 _SPARKS = frozenset({"pyspark", "py4j", "__main__"})
 _OWN_NEEDS = ("numpy", "pandas", "pyarrow", "shapely", "xxhash")
+_SEARCH_PATH = frozenset({"sys", "path"})
 _UNTOLD = "nothing tells two states of the package {} apart"
 _LONGEST = 255
 _PICKLE = b"\x80"
@@ -152,6 +153,8 @@ def packages_here(names: Iterable[str]) -> Packages:
     """Tell what modules and all that these need are in this process, and by which files that is known."""
     named = sorted(names)
     dynamic = next((name for name in named if is_dynamic(name)), None)
+    if dynamic is None and set(named) >= _SEARCH_PATH:
+        dynamic = "sys.path"
     if dynamic is not None:
         return Packages(None, f"nothing tells what the function runs: it uses {dynamic}")
     found: dict[str, _Package] = {}

@@ -47,7 +47,7 @@ class Imports:
 
 def is_dynamic(name: str) -> bool:
     """Say whether a name in a function's code is that of a way to import, or to run, what only a run tells."""
-    return name in _BY_NAME or name in _RUNNING
+    return name in _DYNAMIC
 
 
 def imports_of(source: bytes, module: str, *, is_package: bool) -> Imports:

@@ -102,6 +102,7 @@ private[skipstone] object Environment {
   // These decide in which Python a user's function runs, and what it gets and gives: they matter to nothing else.
   private val ForPython = Seq("execution.arrow.", "execution.pandas.", "execution.pyspark.", "execution.python", "legacy.execution.",
     "pyspark.").map("spark.sql." + _)
+  private val OfBatches = "(?i).*(batch|buffer|\\.max|profiler|faulthandler|idletimeout|jvmstacktrace).*".r // how many values at a time, what is said of failures
   private val OfEveryFormat = Seq("files.archive.", "variant.").map("spark.sql." + _)
   private val ForWriting = "(?i)compression|pushdown|write|output|batchsize|level$|committer|summaryfiles|mergeschema|recordlevelfilter".r
 
@@ -159,7 +160,7 @@ private[skipstone] object Environment {
     }
     // Tasks also see what a thread brings along, where the session has set nothing: a stream's settings, in its batches.
     val brought = seen.properties.filter { case (name, value) =>
-      !set.contains(name) && !isHarmless(name) && !isDefault(name, value)
+      set.get(name).forall(_ != value) && !isHarmless(name) && !(isDefault(name, value) && !set.contains(name))
     }.map { case (name, value) => s"thread's $name" -> value }
     val hadoop = hadoopSettings(seen, format)
     val legacy = valueOf(conf, "spark.sql.legacy.timeParserPolicy").exists(_.equalsIgnoreCase("LEGACY"))
@@ -175,7 +176,7 @@ private[skipstone] object Environment {
       else if (format == "orc") Seq("JVM zone" -> jvm.zone) // a timestamp may be read as text or a number
       else Nil
     val timestamps = if (Typed(format)) Seq("JVM zone" -> jvm.zone) else Nil
-    val forPython = set.toSeq.filter { case (n, v) => ForPython.exists(n.startsWith) && !isDefault(n, v) }
+    val forPython = set.toSeq.filter { case (n, v) => ForPython.exists(n.startsWith) && !OfBatches.matches(n) && !isDefault(n, v) }
     Environment(settled(Map(
       Values -> (Seq(sensitive) ++ zones ++ parsing ++ machine ++ effective ++ changed ++ brought ++ hadoop).sorted,
       "timestamps" -> timestamps,

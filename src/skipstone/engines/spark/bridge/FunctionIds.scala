@@ -39,7 +39,7 @@ private[skipstone] object FunctionIds {
   private val MaxArity = 22
   private val PythonSettings = Seq(
     "execution.pythonUDF.", "execution.pandas.", "execution.pyspark.", "pyspark.", "legacy.execution.pythonUDF.",
-    "legacy.execution.pandas.").map("spark.sql." + _)
+    "legacy.execution.pandas.", "execution.arrow.useLargeVarTypes").map("spark.sql." + _)
   private val Interpreter = "spark.sql.execution.pyspark.python"
   private val OfSpark = Seq("SPARK_", "PYSPARK_", "PYTHON_", "OMP_NUM_THREADS")
   private val UserDefined = Set("python_udf", "scala_udf", "java_udf", "hive")
