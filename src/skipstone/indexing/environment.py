@@ -1,6 +1,6 @@
 """The reading environment: what may change the values that a reader makes of the same bytes, schema and options apart.
 
-The engine describes it, from the session and the JVM that read at the moment they read (``bridge/Environment.scala``).
+The engine describes it, from the session and the JVM that read at the moment they read (``Environment.scala`` of Spark's bridge).
 It comes in groups, since not every index depends on all of it.
 """
 

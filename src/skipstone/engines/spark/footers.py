@@ -1,7 +1,7 @@
 """Bounds and counts from Parquet footers, for calls in which no index asks for more and the footers prove them.
 
 A footer is used only when what it says is certain to hold of the values that Spark's reader gives; every object of
-which that cannot be said is read instead.  The bridge reports facts (``bridge/Footers.scala``); they are judged here.
+which that cannot be said is read instead.  The bridge reports facts (``Footers.scala``); they are judged here.
 """
 
 from __future__ import annotations
