@@ -68,7 +68,7 @@ class Dataset:
         schema: StructType | str | None = None,
         **options: Any,
     ) -> Dataset:
-        """Give the dataset in a folder; ``schema`` and ``options`` go to Spark's reader as they are."""
+        """Return the dataset in a folder; ``schema`` and ``options`` go to Spark's reader as they are."""
         attach(spark)
         reader = spark.read.format(format).options(**options)
         if schema is not None:
@@ -82,7 +82,7 @@ class Dataset:
 
     @classmethod
     def for_table(cls, spark: SparkSession, name: str) -> Dataset:
-        """Give the dataset behind a table of the catalog."""
+        """Return the dataset behind a table of the catalog."""
         attach(spark)
         try:
             df = spark.table(name)
@@ -144,7 +144,7 @@ class Dataset:
         drop_indexes(self._target(), names)
 
     def describe(self) -> DataFrame:
-        """Give a row per index: what it is, how many objects it covers, how large it is, when it was refreshed."""
+        """Return a row per index: what it is, how many objects it covers, how large it is, when it was refreshed."""
         return self._spark.createDataFrame(describe_rows(self._target()), DESCRIBE_SCHEMA)
 
     def explain(self, df: DataFrame, *, indicators: bool = False) -> Explanation:
@@ -196,7 +196,7 @@ class Dataset:
         return Target(SparkSource(self._scan), self.root, self._store())
 
     def _store(self) -> MetadataStore:
-        """Give the store that the session's settings choose at this moment."""
+        """Return the store that the session's settings choose at this moment."""
         for name in ("location", "store", "cacheBytes"):
             get_setting(self._spark, name)  # raises for one that makes no sense
         registry.load_plugins(get_setting(self._spark, "plugins"))

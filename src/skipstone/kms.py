@@ -155,7 +155,7 @@ def _decrypted(data: bytes, key: bytes) -> bytes:
 
 
 def _direct(encryption: Any, name: str) -> Any:
-    """Give the function that takes a key itself, which older releases of pyarrow lack."""
+    """Return the function that takes a key itself, which older releases of pyarrow lack."""
     found = getattr(encryption, name, None)
     if found is None:
         msg = "LocalFileKeys needs a later pyarrow: `pip install --upgrade pyarrow`"

@@ -65,7 +65,7 @@ def register_index(index_type: type[Index]) -> None:
 
 
 def find_index(type_name: str) -> type[Index] | None:
-    """Give the index type registered under a name, or ``None``."""
+    """Return the index type registered under a name, or ``None``."""
     return _index_types.get(type_name)
 
 
@@ -86,7 +86,7 @@ def register_store(name: str, store_type: type[MetadataStore]) -> None:
 
 
 def find_store(name: str) -> type[MetadataStore] | None:
-    """Give the metadata store registered under a name, or ``None``."""
+    """Return the metadata store registered under a name, or ``None``."""
     return _stores.get(name)
 
 
@@ -102,7 +102,7 @@ def register_implication(name: str, implication: Implication) -> None:
 
 
 def implications() -> tuple[Implication, ...]:
-    """Give all that is known of what predicates imply."""
+    """Return all that is known of what predicates imply."""
     return tuple(_implications.values())
 
 

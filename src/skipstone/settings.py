@@ -44,7 +44,7 @@ _PREFIX: Final = "spark.skipstone."
 
 
 def own_settings(spark: SparkSession) -> dict[str, str]:
-    """Give all of a session's ``spark.skipstone.*`` settings by their names without the prefix."""
+    """Return all of a session's ``spark.skipstone.*`` settings by their names without the prefix."""
     return {k.removeprefix(_PREFIX): v for k, v in spark.conf.getAll.items() if k.startswith(_PREFIX)}
 
 

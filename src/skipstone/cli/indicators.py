@@ -72,7 +72,7 @@ def indicators(
 
 
 def _document(root: str, statements: Sequence[Statement], measured: WorkloadIndicators) -> dict[str, Any]:
-    """Give what programs read: the workload's indicators, each query with its text."""
+    """Return what programs read: the workload's indicators, each query with its text."""
     found = measured.as_dict()
     named = [{"query": s.text, "title": s.title} | q for s, q in zip(statements, found["queries"], strict=True)]
     return {"root": root} | found | {"queries": named}

@@ -109,7 +109,7 @@ def demo(
 
 
 def _telling() -> Callable[[str], None]:
-    """Give what tells a person that waits what is going on; programs are not told."""
+    """Return what tells a person that waits what is going on; programs are not told."""
     stderr = console(stderr=True)
     return lambda text: stderr.print(text, style="dim", highlight=False) if stderr.is_terminal else None
 
@@ -167,7 +167,7 @@ def refresh(
 
 
 def _below(root: str, sub: str) -> str:
-    """Give a path that is absolute, or relative to the dataset's root."""
+    """Return a path that is absolute, or relative to the dataset's root."""
     return sub if sub.startswith("/") or re.match(r"[a-zA-Z][\w+.-]*:", sub) else f"{root.rstrip('/')}/{sub}"
 
 
@@ -267,7 +267,7 @@ add_report(app)
 
 
 def _without_path(reading: Reading, path: str | None, argument: str | None) -> tuple[str | None, str | None]:
-    """Give the first argument to the command itself when the dataset is a table and so has no path."""
+    """Return the first argument to the command itself when the dataset is a table and so has no path."""
     if reading.table is not None and argument is None:
         return None, path
     return path, argument

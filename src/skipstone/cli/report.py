@@ -63,7 +63,7 @@ def report(
 
 
 def _summary(made: Report, out: Path | None) -> str:
-    """Say what was written."""
+    """Return what was written."""
     data = made.as_dict()
     work = data["workload"]
     objects = work["objects"]

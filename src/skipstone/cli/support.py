@@ -57,7 +57,7 @@ class Output(StrEnum):
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Give a console that does not squeeze tables when nobody looks; rich itself honours ``NO_COLOR``."""
+    """Return a console that does not squeeze tables when nobody looks; rich itself honours ``NO_COLOR``."""
     from rich.console import Console
 
     made = Console(stderr=stderr)
@@ -90,7 +90,7 @@ def failing_politely(output: Output) -> Iterator[None]:
 
 
 def _sentence(text: str) -> str:
-    r"""Give what a Spark error says and where, without its SQL state and the plan or query that follows.
+    r"""Return what a Spark error says and where, without its SQL state and the plan or query that follows.
 
     Examples
     --------
@@ -314,7 +314,7 @@ def dataset_command(
 
 
 def _without(hint: Any, taken: tuple[str, ...]) -> Any:
-    """Give the annotation of an option without some of its spellings."""
+    """Return the annotation of an option without some of its spellings."""
     kind, option = get_args(hint)
     if not set(option.param_decls) & set(taken):
         return hint

@@ -134,5 +134,5 @@ def _instants(microseconds: npt.NDArray[Any]) -> pa.Array:
 
 
 def _picked(words: list[str], positions: npt.NDArray[Any]) -> pa.Array:
-    """Give the words at these positions as plain strings."""
+    """Return the words at these positions as plain strings."""
     return pa.array(words).take(pa.array(positions))

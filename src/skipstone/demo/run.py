@@ -288,7 +288,7 @@ def print_demo(console: Console, result: DemoResult) -> None:
 
 
 def _span(runs: list[int]) -> str:
-    """Say how many runs were timed."""
+    """Return how many runs were timed."""
     least, most = min(runs), max(runs)
     counted = f"{most} runs" if least == most else f"{least} to {most} runs"
     return f"median of {counted}" if most > 1 else "one run"

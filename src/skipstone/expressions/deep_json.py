@@ -65,7 +65,7 @@ def _read_stepwise(text: str) -> Any:
 
 
 def _opened(text: str, at: int) -> tuple[Any, int] | None:
-    """Give a new container where one begins."""
+    """Return a new container where one begins."""
     match text[at : at + 1]:
         case "[":
             return [], at + 1

@@ -12,7 +12,7 @@ VALUES: Final = "values"
 
 
 def element_type(type_: str, of: str) -> str | None:
-    """Give the type of an array's elements, or of a map's keys or values; ``None`` when the type has no such part.
+    """Return the type of an array's elements, or of a map's keys or values; ``None`` when the type has no such part.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def element_type(type_: str, of: str) -> str | None:
 
 
 def _inside(type_: str, opening: str) -> str | None:
-    """Give what stands between a type's brackets."""
+    """Return what stands between a type's brackets."""
     return type_[len(opening) : -1] if type_.startswith(opening) and type_.endswith(">") else None
 
 

@@ -174,7 +174,7 @@ def _opaque(node: Mapping[str, Any], below: tuple[Expression, ...]) -> Call:
 
 
 def _is_fixed(node: Mapping[str, Any]) -> bool:
-    """Say whether a vertex gives the same for the same row, as far as that can be known before the query runs."""
+    """Whether a vertex gives the same for the same row, as far as that can be known before the query runs."""
     return node.get("d", True) is True and not _SUBQUERIES.search(str(node.get("f") or ""))
 
 
@@ -190,7 +190,7 @@ def _literal(node: Mapping[str, Any]) -> Expression:
 
 
 def _value(spark_type: str, value: Any) -> Any:
-    """Give the physical value, exactly; raise for a type or a shape that is not known."""
+    """Return the physical value, exactly; raise for a type or a shape that is not known."""
     if value is None:
         return None
     if spark_type == "boolean" and isinstance(value, bool):

@@ -17,7 +17,7 @@ _PART = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`|(?P<bare>[^`.]+)")
 
 
 def spell_column(parts: Iterable[str]) -> str:
-    """Give the canonical spelling of a column path.
+    """Return the canonical spelling of a column path.
 
     Examples
     --------

@@ -59,7 +59,7 @@ __all__ = ["ALWAYS", "NEVER", "normalize"]
 
 
 def normalize(expression: Expression) -> Expression:
-    """Give the canonical form of a predicate.
+    """Return the canonical form of a predicate.
 
     Time and memory are linear in the size of the tree, and nothing recurses: a predicate may have thousands of terms or
     be thousands of levels deep.
@@ -101,7 +101,7 @@ class _Numbers:
         self._by_identity: dict[int, tuple[Expression, int]] = {}
 
     def of(self, root: Expression) -> int:
-        """Give a tree's number, numbering what is below it first."""
+        """Return a tree's number, numbering what is below it first."""
         if isinstance(root, Comparison) and type(root.left) is Column and type(root.right) is Literal:
             flat = (type(root), root.left, *literal_key(root.right))  # most terms by far: a short cut
             return self._by_key.setdefault(flat, len(self._by_key))
@@ -124,7 +124,7 @@ class _Numbers:
 
     @staticmethod
     def _key(vertex: Expression, below: tuple[int, ...]) -> Any:
-        """Give what makes a vertex what it is: its class, its children's numbers, and its own plain fields."""
+        """Return what makes a vertex what it is: its class, its children's numbers, and its own plain fields."""
         match vertex:
             case Column(name, spark_type, partition):
                 return (Column, name, spark_type, partition)
@@ -167,7 +167,7 @@ class _Frame:
             self._terms.setdefault(self._numbers.of(term), term)
 
     def joined(self) -> Expression:
-        """Give the finished vertex; no term at all leaves the neutral constant, one stands for itself."""
+        """Return the finished vertex; no term at all leaves the neutral constant, one stands for itself."""
         terms = tuple(self._terms.values())
         if self.connective is And:
             terms = _without_implied_guards(terms)
@@ -192,7 +192,7 @@ def _without_implied_guards(terms: tuple[Expression, ...]) -> tuple[Expression, 
 
 
 def _rejects_null_of(term: Expression) -> Expression | None:
-    """Give what must not be NULL for a leaf to be TRUE, as far as the leaf alone tells."""
+    """Return what must not be NULL for a leaf to be TRUE, as far as the leaf alone tells."""
     match term:
         case EqualNullSafe():
             return None

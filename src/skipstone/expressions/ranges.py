@@ -39,7 +39,7 @@ def between(subject: Expression, low: Number, high: Number) -> Expression | None
 
 
 def at_least(subject: Expression, bound: Number) -> Expression | None:
-    """Give a predicate that is TRUE wherever ``subject >= bound`` is, on the column inside the subject.
+    """Return a predicate that is TRUE wherever ``subject >= bound`` is, on the column inside the subject.
 
     NaN, which is greater than everything, satisfies both.
 
@@ -52,7 +52,7 @@ def at_least(subject: Expression, bound: Number) -> Expression | None:
 
 
 def at_most(subject: Expression, bound: Number) -> Expression | None:
-    """Give a predicate that is TRUE wherever ``subject <= bound`` is, on the column inside the subject.
+    """Return a predicate that is TRUE wherever ``subject <= bound`` is, on the column inside the subject.
 
     Examples
     --------
@@ -92,12 +92,12 @@ def _bounded(subject: Expression, bound: Number, *, up: bool) -> Expression | No
 
 
 def _is_number(type_: str) -> bool:
-    """Say whether a type is numeric."""
+    """Whether a type is numeric."""
     return type_ in ("tinyint", "smallint", "int", "bigint", "float", "double") or bool(_DECIMAL.fullmatch(type_))
 
 
 def _is_exact(inner: str, outer: str) -> bool:
-    """Say whether every value of one type is a value of the other."""
+    """Whether every value of one type is a value of the other."""
     if inner == outer:
         return True
     if inner in _INTEGERS and outer in _INTEGERS:
@@ -108,7 +108,7 @@ def _is_exact(inner: str, outer: str) -> bool:
 
 
 def _next(bound: Number, type_: str, *, up: bool) -> Number | None:
-    """Give a value of a type strictly beyond a bound, or ``None`` when there is none or it is not known."""
+    """Return a value of a type strictly beyond a bound, or ``None`` when there is none or it is not known."""
     away = math.inf if up else -math.inf
     if type_ == "double":
         beyond = math.nextafter(float(bound), away)
@@ -123,7 +123,7 @@ def _next(bound: Number, type_: str, *, up: bool) -> Number | None:
 
 
 def _rounded(bound: Number, type_: str, *, up: bool) -> Number | Literal | None:
-    """Give the least value of a type that is at least the bound (``up``), or the greatest that is at most it.
+    """Return the least value of a type that is at least the bound (``up``), or the greatest that is at most it.
 
     For floats one that is certainly not beyond it will do.  ``ALWAYS`` and ``NEVER`` when the type has no value on the
     one or the other side of the bound.
@@ -162,7 +162,7 @@ def _decimal(bound: Number, precision: int, scale: int, *, up: bool) -> Decimal 
 
 
 def _single(value: float, *, up: bool) -> float | None:
-    """Give a single-precision value that is not below (``up``) or not above a double."""
+    """Return a single-precision value that is not below (``up``) or not above a double."""
     try:
         near = struct.unpack("f", struct.pack("f", value))[0]
     except OverflowError:

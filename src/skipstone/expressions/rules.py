@@ -287,7 +287,7 @@ _TURNED: Mapping[type[Expression], Callable[[Expression, Expression], Expression
 
 
 def comparable(left: Expression, right: Expression) -> bool:
-    """Say whether two sides are compared as values of one type in its binary order.
+    """Whether two sides are compared as values of one type in its binary order.
 
     Spark makes both sides one type before the rule sees them, so a difference means that something is compared in a way
     not known here.  A side whose type was not given (a tree written by hand) agrees with every other.
@@ -302,19 +302,19 @@ def opaque(vertex: Expression) -> Call:
 
 
 def _type_of(vertex: Expression) -> str:
-    """Give the Spark type of a vertex, empty when it was not given."""
+    """Return the Spark type of a vertex, empty when it was not given."""
     if isinstance(vertex, Column | Element | Literal | Cast | Call):
         return vertex.type
     return "boolean" if isinstance(vertex, _PREDICATES) else ""
 
 
 def _is_null(vertex: Expression) -> bool:
-    """Say whether a vertex is the literal NULL."""
+    """Whether a vertex is the literal NULL."""
     return type(vertex) is Literal and vertex.value is None
 
 
 def _unsigned(vertex: Expression) -> Expression:
-    """Give a literal with -0.0 written as 0.0, also inside arrays; any other vertex as it is."""
+    """Return a literal with -0.0 written as 0.0, also inside arrays; any other vertex as it is."""
     if type(vertex) is Literal and type(vertex.value) in (float, tuple):
         value = _without_negative_zero(vertex.value)
         if value is not vertex.value:
@@ -323,7 +323,7 @@ def _unsigned(vertex: Expression) -> Expression:
 
 
 def _without_negative_zero(value: Any) -> Any:
-    """Give the value itself unless it holds a -0.0."""
+    """Return the value itself unless it holds a -0.0."""
     if type(value) is float:
         return 0.0 if value == 0.0 and math.copysign(1.0, value) < 0 else value
     if type(value) is tuple:
@@ -346,7 +346,7 @@ def _distinct(options: tuple[Expression, ...]) -> tuple[tuple[Literal, ...], lis
 
 
 def _same(one: tuple[Expression, ...], other: tuple[Expression, ...]) -> bool:
-    """Say whether two tuples hold the very same vertices (equality would take -0.0 for 0.0)."""
+    """Whether two tuples hold the very same vertices (equality would take -0.0 for 0.0)."""
     return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
 
 

@@ -124,7 +124,7 @@ class Expression:
         return done[id(self)]
 
     def _spelling(self) -> tuple[str | Expression, ...]:
-        """Give the text of this vertex, with its children where their text belongs."""
+        """Return the text of this vertex, with its children where their text belongs."""
         return (type(self).__name__,)
 
     def __str__(self) -> str:

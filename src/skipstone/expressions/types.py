@@ -13,7 +13,7 @@ _CATALOG_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "lon
 
 @lru_cache(maxsize=4096)
 def catalog_type(text: str) -> str:
-    """Give the catalog's notation of a type that is written so, by its type name, or as Spark's JSON.
+    """Return the catalog's notation of a type that is written so, by its type name, or as Spark's JSON.
 
     What is not understood is given back as it came: it equals itself and no type that is.
 
@@ -33,7 +33,7 @@ def catalog_type(text: str) -> str:
 
 
 def has_collation(spark_type: str) -> bool:
-    """Say whether values of a type are compared other than byte by byte, in the whole or in a part."""
+    """Whether values of a type are compared other than byte by byte, in the whole or in a part."""
     return " collate " in spark_type
 
 

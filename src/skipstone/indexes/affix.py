@@ -51,7 +51,7 @@ __all__ = [
 
 
 def cut_prefix(test: Test, length: int) -> Test | None:
-    """Give a test that the first ``length`` characters of every longer value that passes ``test`` pass, if any."""
+    """Return a test that the first ``length`` characters of every longer value that passes ``test`` pass, if any."""
     match test:
         case Among(values, False) if all(isinstance(value, str) for value in values):
             return Among(tuple(value[:length] for value in values))
@@ -71,7 +71,7 @@ def cut_prefix(test: Test, length: int) -> Test | None:
 
 
 def cut_suffix(test: Test, length: int) -> Test | None:
-    """Give a test that the last ``length`` characters of every longer value that passes ``test`` pass, if any."""
+    """Return a test that the last ``length`` characters of every longer value that passes ``test`` pass, if any."""
     match test:
         case Among(values, False) if all(isinstance(value, str) for value in values):
             return Among(tuple(value[-length:] for value in values))
@@ -87,12 +87,12 @@ def cut_suffix(test: Test, length: int) -> Test | None:
 
 
 def _both_sides(test: Test) -> Test | None:
-    """Give what holds of every piece: a value without some text has no piece with it."""
+    """Return what holds of every piece: a value without some text has no piece with it."""
     return test if isinstance(test, Affix) and test.place == "part" and test.negated else None
 
 
 def _head(tokens: LikeTokens, length: int) -> LikeTokens:
-    """Give the pattern that the first ``length`` characters of a longer matching text match."""
+    """Return the pattern that the first ``length`` characters of a longer matching text match."""
     head: list[str | Wildcard] = []
     for token in tokens:
         if token is Wildcard.ANY:
@@ -185,7 +185,7 @@ class AffixClause(CountClause):
 
     @abstractmethod
     def cut(self, test: Test) -> Test | None:
-        """Give a test that the piece of every value as long as a piece passes if the value passes ``test``."""
+        """Return a test that the piece of every value as long as a piece passes if the value passes ``test``."""
 
     def ordinary_might_match(self, metadata: Metadata, leaf: Leaf) -> pa.BooleanArray:
         """Test all pieces as one array; what passes is then counted between the offsets."""

@@ -104,7 +104,7 @@ def _might_contain(filters: Filters, hashes: pa.Array, literals: tuple[int, ...]
 def _probe(
     literal: int, candidates: npt.NDArray[np.intp], filters: Filters, turns: npt.NDArray[Any]
 ) -> npt.NDArray[np.intp]:
-    """Give those candidates whose filter has every bit of one literal set."""
+    """Return those candidates whose filter has every bit of one literal set."""
     hits = []
     for turn, place in enumerate(_places(literal)):
         done = turns[candidates] <= turn
@@ -118,7 +118,7 @@ def _probe(
 
 
 def _places(literal: int) -> Iterator[int]:
-    """Give the places of a literal, as fractions of a filter's length: see ``Lookup``."""
+    """Yield the places of a literal, as fractions of a filter's length: see ``Lookup``."""
     state = literal & _WORD
     while True:
         yield state

@@ -29,7 +29,7 @@ _INSTANT = re.compile(r"\btimestamp\b")
 
 
 def depends_on_zone(spark_type: str) -> bool:
-    """Say whether users' functions see values of a type as wall-clock times of the session's or the machine's zone.
+    """Whether users' functions see values of a type as wall-clock times of the session's or the machine's zone.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def depends_on_zone(spark_type: str) -> bool:
 
 
 def _is_name(text: Any) -> bool:
-    """Say whether a value can be the name of a function, qualified or not."""
+    """Whether a value can be the name of a function, qualified or not."""
     return isinstance(text, str) and _NAME.fullmatch(text) is not None
 
 
@@ -107,7 +107,7 @@ class FormattedIndex(Index):
         return (MACHINE,)  # no input or result has a zone; settings that reach the function are part of its identity
 
     def inputs(self, types: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG002  (part of the contract)
-        """Give the call; the function's name is quoted, since a manifest may have any text in its place."""
+        """Return the call; the function's name is quoted, since a manifest may have any text in its place."""
         return (f"{quoted(self.extract)}({quoted(self.column)})",)
 
     def collect_metadata(self, rows: pa.RecordBatch) -> ValueListMetadata:
@@ -117,7 +117,7 @@ class FormattedIndex(Index):
         return (FormattedFilter(self),)
 
     def reads(self, subject: Any) -> bool:
-        """Say whether an expression is the function's call on the column, of the type that was indexed."""
+        """Whether an expression is the function's call on the column, of the type that was indexed."""
         match subject:
             case Call(name, (Column(self.column),), self.type, kind):
                 return bool(kind) and name.lower() == self.extract.lower()

@@ -31,7 +31,7 @@ AUTO_VALUES = 1_000_000
 
 
 def list_is_preferable(count: float, bits: float, *, size: float, fpp: float, scanning_factor: float) -> bool:
-    """Say whether a list of ``count`` values of ``bits`` each scans less than a Bloom filter (paper, section IV).
+    """Whether a list of ``count`` values of ``bits`` each scans less than a Bloom filter (paper, section IV).
 
     ``v (b̄ + ln f / ln² 2) < f |o| (1 - scanning factor)``, all in bits; ``size`` is the object's, in bytes.
 
@@ -126,7 +126,7 @@ class HybridIndex(PartIndex):
         return AUTO_VALUES if self.threshold == AUTO else int(self.threshold)
 
     def prefers_list(self, values: pa.Array, data_object: DataObject) -> bool:
-        """Say whether an object with these distinct values gets them listed."""
+        """Whether an object with these distinct values gets them listed."""
         if self.threshold != AUTO or not len(values):
             return len(values) <= self.limit
         width = _bits(values) / len(values)
@@ -150,7 +150,7 @@ class HybridIndex(PartIndex):
 
 
 def _bits(values: pa.Array) -> int:
-    """Give the bits that the values take, offsets left out."""
+    """Return the bits that the values take, offsets left out."""
     if is_binary_like(values.type):
         return 8 * pc.sum(pc.binary_length(values)).as_py()
     return values.type.bit_width * len(values)

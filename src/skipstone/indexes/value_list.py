@@ -126,14 +126,14 @@ class ValueListMetadata(MetadataType):
 
 
 def _short(type_: pa.DataType) -> pa.DataType:
-    """Give the stored type of a value: offsets of 32 bits, whatever Spark sent."""
+    """Return the stored type of a value: offsets of 32 bits, whatever Spark sent."""
     if pa.types.is_large_string(type_):
         return pa.string()
     return pa.binary() if pa.types.is_large_binary(type_) else type_
 
 
 def _is_valid(values: pa.Array) -> bool:
-    """Say whether the values may be listed: text must be UTF-8, which neither Spark nor Arrow checks."""
+    """Whether the values may be listed: text must be UTF-8, which neither Spark nor Arrow checks."""
     try:
         values.validate(full=True)
     except pa.ArrowInvalid:

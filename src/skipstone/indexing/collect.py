@@ -64,7 +64,7 @@ class CollectPlan:
         return [_batch([columns[i] for i in plan.inputs], batch.num_rows) for plan in self.indexes]
 
     def finished_objects(self) -> FinishedObjects:
-        """Give the place for what these indexes store."""
+        """Return the place for what these indexes store."""
         return FinishedObjects([p.fields for p in self.indexes], [p.index.name for p in self.indexes])
 
     def no_rows(self) -> list[pa.RecordBatch]:
@@ -219,7 +219,7 @@ def _runs(numbers: pa.Array) -> Iterator[tuple[int, int, int]]:
 
 
 def _object(objects: pa.Table, number: int) -> DataObject:
-    """Give the object of a number."""
+    """Return the object of a number."""
     return DataObject(*(objects.column(name)[number].as_py() for name in ("path", *STATE_COLUMNS)))
 
 

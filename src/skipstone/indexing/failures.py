@@ -72,14 +72,14 @@ def explained_failures(functions: Sequence[str] = ()) -> Iterator[None]:
 
 
 def _plugin_message(text: str) -> str:
-    """Give what the worker said of the index that raised."""
+    """Return what the worker said of the index that raised."""
     found = _MARKED.search(text)
     said = found["said"].strip() if found else text
     return f"{said}; nothing was indexed"
 
 
 def _raised_by_function(text: str) -> str | None:
-    """Give what a user's function raised, in Python or in the JVM; ``None`` when none did.
+    """Return what a user's function raised, in Python or in the JVM; ``None`` when none did.
 
     In a traceback the exception stands after the last frame; its own text may go on for lines.
     """
@@ -98,7 +98,7 @@ def _named(functions: Sequence[str]) -> str:
 
 
 def _full_text(error: BaseException) -> str:
-    """Give all that an error says; Py4J keeps the Java side's text apart."""
+    """Return all that an error says; Py4J keeps the Java side's text apart."""
     java = getattr(error, "java_exception", None)
     return f"{error}\n{java}" if java is not None else str(error)
 

@@ -20,7 +20,7 @@ _NUMBER_BYTES = 8
 
 
 def block_schema(fields: Sequence[Mapping[str, pa.DataType]]) -> pa.Schema:
-    """Give the columns of a block: the object's number, its rows, and the fields of each index by its place.
+    """Return the columns of a block: the object's number, its rows, and the fields of each index by its place.
 
     The column of an index without a field's name says why the index has nothing of an object; null where it has.
     """
@@ -67,7 +67,7 @@ class FinishedObjects:
         self._bytes += sum(map(_size, values))
 
     def take(self) -> pa.RecordBatch:
-        """Give the objects so far and start anew."""
+        """Return the objects so far and start anew."""
         arrays = []
         for values, field, owner in zip(self._columns, self._schema, self._owners, strict=True):
             try:
@@ -78,11 +78,11 @@ class FinishedObjects:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def take_table(self) -> pa.Table:
-        """Give the objects so far as a table and start anew."""
+        """Return the objects so far as a table and start anew."""
         return pa.Table.from_batches([self.take()])
 
     def take_block(self) -> bytes:
-        """Give the objects so far as Arrow's stream format and start anew."""
+        """Return the objects so far as Arrow's stream format and start anew."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self._schema) as writer:
             writer.write_batch(self.take())
@@ -115,7 +115,7 @@ def stored_array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
 
 
 def _list_of(value: Any, type_: pa.DataType) -> pa.Array | None:
-    """Give one object's list as an array of the stored type."""
+    """Return one object's list as an array of the stored type."""
     if value is None:
         return None
     if isinstance(value, pa.ChunkedArray):

@@ -99,14 +99,14 @@ class Index(ABC):
         )
 
     def with_columns(self, columns: tuple[str, ...]) -> Self:
-        """Give the same index with its columns respelled (resolved against the schema, or ``*`` expanded)."""
+        """Return the same index with its columns respelled (resolved against the schema, or ``*`` expanded)."""
         respelled: dict[str, Any] = dict(zip(self._column_fields(), columns, strict=True))
         if self.name == self._made_name():
             respelled["name"] = ""
         return dataclasses.replace(self, **respelled)
 
     def supports(self, types: tuple[str, ...]) -> bool:  # noqa: ARG002  (part of the contract)
-        """Say whether columns of these Spark types (catalog strings) can be indexed; every type unless overridden."""
+        """Whether columns of these Spark types (catalog strings) can be indexed; every type unless overridden."""
         return True
 
     def check_types(self, types: tuple[str, ...]) -> None:
@@ -153,7 +153,7 @@ class Index(ABC):
         return self
 
     def inputs(self, types: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG002  (part of the contract)
-        """Give the Spark SQL expressions to read for this index, by default its columns as they are.
+        """Return the Spark SQL expressions to read for this index, by default its columns as they are.
 
         Equal expressions of several indexes are read once.
         """
@@ -189,10 +189,10 @@ class Index(ABC):
 
     @abstractmethod
     def filters(self) -> tuple[Filter, ...]:
-        """Give the filters that use this index at query time."""
+        """Return the filters that use this index at query time."""
 
     def options(self) -> Mapping[str, Any]:
-        """Give what the manifest must keep to make this index again: JSON values by dataclass field."""
+        """Return what the manifest must keep to make this index again: JSON values by dataclass field."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "name" and f.init}
 
     @classmethod

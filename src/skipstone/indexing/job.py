@@ -117,13 +117,13 @@ def _paths(objects: Sequence[DataObject]) -> list[str]:
 
 
 def _still_there(source: Source, objects: Sequence[DataObject], paths: list[str] | None) -> list[DataObject]:
-    """Give the objects that are listed in the same state now."""
+    """Return the objects that are listed in the same state now."""
     now = set(source.list_objects(paths)) if objects else set()
     return [o for o in objects if o in now]
 
 
 def _margin(data_object: DataObject) -> int:
-    """Give the clock's granularity of an object's file system.
+    """Return the clock's granularity of an object's file system.
 
     A local path may be a mount whose times are whole seconds; an object whose time is one is taken to be on such.
     """
@@ -132,7 +132,7 @@ def _margin(data_object: DataObject) -> int:
 
 
 def _is_trusted(data_object: DataObject, listed_at: float) -> bool:
-    """Say whether a later write of an object would show: by its e-tag, or by a time that lies back far enough."""
+    """Whether a later write of an object would show: by its e-tag, or by a time that lies back far enough."""
     return bool(data_object.etag) or data_object.modified + _margin(data_object) <= listed_at
 
 
@@ -165,7 +165,7 @@ def _named_by_index(
 def _failures(
     collected: pa.Table, objects: Sequence[DataObject], bound: Sequence[BoundIndex]
 ) -> dict[tuple[str, str], str]:
-    """Say which index has nothing of which object, and why."""
+    """Return which index has nothing of which object, and why."""
     failures: dict[tuple[str, str], str] = {}
     for place, b in enumerate(bound):
         reasons = collected.column(f"{place}:")
@@ -186,5 +186,5 @@ def _refuse_useless(collected: pa.Table, failures: Mapping[tuple[str, str], str]
 
 
 def _at(collected: pa.Table, values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    """Give the objects' values in the order of what was collected."""
+    """Return the objects' values in the order of what was collected."""
     return pa.array(values, type_).take(pa.array(collected.column("object").to_numpy().astype(np.int64)))

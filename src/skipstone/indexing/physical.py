@@ -12,7 +12,7 @@ __all__ = ["physical_array", "physical_type"]
 
 
 def physical_type(type_: pa.DataType) -> pa.DataType:
-    """Give the Arrow type in which values of an Arrow type from Spark are handed to an index.
+    """Return the Arrow type in which values of an Arrow type from Spark are handed to an index.
 
     Examples
     --------
@@ -35,5 +35,5 @@ def physical_type(type_: pa.DataType) -> pa.DataType:
 
 
 def physical_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Give an array's physical values; Arrow does this without copying for everything but nested types."""
+    """Return an array's physical values; Arrow does this without copying for everything but nested types."""
     return array if array.type == type_ else array.cast(type_)

@@ -110,7 +110,7 @@ def _current_objects(
 def _nothing_new(
     store: MetadataStore, base: Snapshot, records: Sequence[IndexRecord], known: Any, outcome: Outcome
 ) -> bool:
-    """Say whether all that was collected is known: objects on which an index raised before, and raised again."""
+    """Whether all that was collected is known: objects on which an index raised before, and raised again."""
     before, after = (
         set(zip(recorded_states(table), table.column("trusted").to_pylist(), strict=True))
         for table in (known, outcome.table)
@@ -125,7 +125,7 @@ def _nothing_new(
 
 
 def _vanished(known: Sequence[str], listed: Sequence[DataObject], paths: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Give the known objects that are gone, among those that were looked for."""
+    """Return the known objects that are gone, among those that were looked for."""
     present = {o.path for o in listed}
     if paths is None:
         return tuple(p for p in known if p not in present)
@@ -138,5 +138,5 @@ def _vanished(known: Sequence[str], listed: Sequence[DataObject], paths: tuple[s
 
 
 def _bare(path: str) -> str:
-    """Give a path without the ways of writing the local scheme."""
+    """Return a path without the ways of writing the local scheme."""
     return path.removeprefix("file://").removeprefix("file:")

@@ -164,7 +164,7 @@ class Relation:
         return replace(record, reads_as=self.reads_as.get(parse_column(record.name)[0], ""))
 
     def candidate_roots(self) -> Iterator[str]:
-        """Give the folders that may be the root of an indexed dataset which this scan reads, nearest first."""
+        """Yield the folders that may be the root of an indexed dataset which this scan reads, nearest first."""
         seen: set[str] = set()
         starts = [*self.roots, *([self.table_location] if self.table_location else [])]
         for root in starts:
@@ -176,7 +176,7 @@ class Relation:
 
 
 def ancestors(path: str) -> Iterator[str]:
-    """Give a Hadoop path and the folders above it, up to and with the root of its file system.
+    """Yield a Hadoop path and the folders above it, up to and with the root of its file system.
 
     Examples
     --------
@@ -200,7 +200,7 @@ def ancestors(path: str) -> Iterator[str]:
 
 
 def profile_difference(indexed: ReadProfile, here: ReadProfile) -> str | None:
-    """Say in words why metadata read in one way does not serve another, or ``None`` when it does."""
+    """Return in words why metadata read in one way does not serve another, or ``None`` when it does."""
     if indexed == here:
         return None
     if indexed.format != here.format:
@@ -225,7 +225,7 @@ def without_jvm_zone(profile: ReadProfile) -> ReadProfile:
 
 
 def changing_partitions(indexed: ReadProfile, columns: Iterable[ColumnRecord]) -> str | None:
-    """Say why metadata of a partition column is not used when nothing says which value an object has in a query."""
+    """Return why metadata of a partition column is not used when nothing says which value an object has in a query."""
     if any(column.partition and "timestamp" in column.type.lower() for column in columns):
         return (
             "timestamps in the names of partitions are read by the zone of the moment when the DataFrame was made, "
@@ -237,7 +237,7 @@ def changing_partitions(indexed: ReadProfile, columns: Iterable[ColumnRecord]) -
 
 
 def _is_credential(option: str) -> bool:
-    """Say whether an option only lets a file system's client in: that changes no value, and each user has another."""
+    """Whether an option only lets a file system's client in: that changes no value, and each user has another."""
     return option.lower().startswith("fs.") and _is_secret(option)
 
 
@@ -261,7 +261,7 @@ def _said(value: str | None) -> str:
 
 @lru_cache(maxsize=1_000)
 def _hidden(name: str, value: str) -> str:
-    """Give what tells two secrets apart and neither of them: a hash that is slow to guess by."""
+    """Return what tells two secrets apart and neither of them: a hash that is slow to guess by."""
     made = hashlib.scrypt(
         value.encode("utf-8", "surrogatepass"), salt=f"skipstone {name}".encode(), n=1 << 14, r=8, p=1, dklen=16
     )
@@ -269,7 +269,7 @@ def _hidden(name: str, value: str) -> str:
 
 
 def column_difference(indexed: Sequence[ColumnRecord], here: Mapping[str, ColumnRecord]) -> str | None:
-    """Say which indexed column is another one in this scan, or ``None`` when all are the same."""
+    """Return which indexed column is another one in this scan, or ``None`` when all are the same."""
     for column in indexed:
         now = here.get(column.name)
         if now is not None and now != column:

@@ -62,5 +62,5 @@ def beyond_repair(error: MetadataCorruptError, recovery: Recovery) -> MetadataCo
 
 
 def _is_locked(record: IndexRecord) -> bool:
-    """Say whether a record's options are sealed and could not be opened."""
+    """Whether a record's options are sealed and could not be opened."""
     return bool(record.sealed) and not record.options

@@ -51,12 +51,12 @@ class IndexingReport:
         )
 
     def _said_of_damage(self) -> str:
-        """Give what was damaged and what is lost, a line each; nothing is left out."""
+        """Return what was damaged and what is lost, a line each; nothing is left out."""
         repaired = [f"\n  repaired: {self.repaired}"] if self.repaired else []
         return "".join([*repaired, *(f"\n  lost: {sentence}" for sentence in self.lost)])
 
     def _said_of_problems(self) -> str:
-        """Give the first problems, a line each, and the number of the others."""
+        """Return the first problems, a line each, and the number of the others."""
         shown = [f"\n  not indexed: {problem}" for problem in self.problems[:_SHOWN_PROBLEMS]]
         more = len(self.problems) - len(shown)
         return "".join([*shown, f"\n  not indexed: {more} more"] if more else shown)

@@ -73,7 +73,7 @@ def profile_of(target: Target, bound: BoundIndex) -> ReadProfile:
 
 
 def as_read(target: Target, bound: BoundIndex) -> tuple[ColumnRecord, ...]:
-    """Give an index's columns with what the declared schema says of their values."""
+    """Return an index's columns with what the declared schema says of their values."""
     return tuple(target.source.relation.column(column) for column in bound.columns)
 
 
@@ -119,7 +119,7 @@ def refuse_changed_functions(target: Target, records: Sequence[IndexRecord], bou
 
 
 def function_difference(then: Mapping[str, str], now: Mapping[str, str]) -> str | None:
-    """Say which function is not the one that was indexed; results of two functions must not meet in one index."""
+    """Return which function is not the one that was indexed; results of two functions must not meet in one index."""
     for name in sorted(then.keys() & now.keys()):
         if then[name] != now[name]:
             return f"{name} is {shown(now[name])} now, was {shown(then[name])} when indexed"
@@ -172,5 +172,5 @@ def named(records: Sequence[IndexRecord]) -> str:
 
 
 def this_moment() -> str:
-    """Give the present moment as the manifest writes it."""
+    """Return the present moment as the manifest writes it."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -122,14 +122,14 @@ def _as_kept(options: Mapping[str, Any]) -> Any:
 
 
 def _unidentified(record: IndexRecord, index: Index) -> str | None:
-    """Say which function the metadata names without saying which one it was: it is not called on its name alone."""
+    """Return which function the metadata names without saying which one it was: it is not called on its name alone."""
     known = {_unqualified(name) for name in record.functions}
     missing = [name for name in index.functions or () if _unqualified(name) not in known]
     return f"the metadata does not say which function {missing[0]} was" if missing else None
 
 
 def _unqualified(name: str) -> str:
-    """Give a function's name without the schema it may be in, in one spelling."""
+    """Return a function's name without the schema it may be in, in one spelling."""
     return name.rpartition(".")[2].lower()
 
 

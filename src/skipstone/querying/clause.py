@@ -74,7 +74,7 @@ class Clause(ABC):
         return {}
 
     def negate(self, expression: Expression) -> Clause | None:  # noqa: ARG002  (part of the contract)
-        """Give a clause that represents ``NOT expression``, where this clause represents ``expression``.
+        """Return a clause that represents ``NOT expression``, where this clause represents ``expression``.
 
         Most clauses have none: that an object *may* match says nothing of whether a row fails to.
         """
@@ -195,7 +195,7 @@ def lookups_of(root: Clause) -> dict[tuple[Index, str], Lookup]:
 
 
 def _are_its_own(clause: Clause) -> bool:
-    """Say whether a clause's lookups describe what it does: not if a subclass has changed anything and left them.
+    """Whether a clause's lookups describe what it does: not if a subclass has changed anything and left them.
 
     A subclass that answers more than its parent looks at more, too, and would not find it among what the parent names.
     """
@@ -209,7 +209,7 @@ def _are_its_own(clause: Clause) -> bool:
 
 
 def _leaves(root: Clause) -> Iterator[Clause]:
-    """Give the clauses that nested joins join, from left to right."""
+    """Yield the clauses that nested joins join, from left to right."""
     waiting = [root]
     while waiting:
         clause = waiting.pop()

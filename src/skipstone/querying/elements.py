@@ -74,7 +74,7 @@ class ElementImplication(Implication):
     """
 
     def implied(self, leaf: Expression) -> Expression | None:
-        """Give what the table says of a leaf."""
+        """Return what the table says of a leaf."""
         match leaf:
             case Call("array_contains", (array, value)) if _is(leaf, "ArrayContains"):
                 return _contains(array, value)
@@ -104,12 +104,12 @@ def _raise(_: Implication, error: Exception) -> None:
 
 
 def _is(call: Expression, class_name: str) -> bool:
-    """Say whether a call is Spark's own function and no other of that name."""
+    """Whether a call is Spark's own function and no other of that name."""
     return isinstance(call, Call) and not call.kind and call.class_name == _CATALYST + class_name
 
 
 def _contains(array: Expression, value: Expression) -> Expression | None:
-    """Say what ``array_contains`` implies."""
+    """Return what ``array_contains`` implies."""
     if isinstance(array, Literal):
         options = _literals(array)
         return None if options is None else In(value, options)
@@ -120,7 +120,7 @@ def _contains(array: Expression, value: Expression) -> Expression | None:
 
 
 def _overlap(left: Expression, right: Expression) -> Expression | None:
-    """Say what ``arrays_overlap`` implies, of whichever side is a column's."""
+    """Return what ``arrays_overlap`` implies, of whichever side is a column's."""
     terms = tuple(
         term
         for one, other in ((left, right), (right, left))
@@ -147,7 +147,7 @@ def _among(element: Element | Cast, options: tuple[Literal, ...] | None) -> Expr
 
 
 def _literals(array: Literal) -> tuple[Literal, ...] | None:
-    """Give the elements of a constant array, the NULL ones left out: they are equal to nothing."""
+    """Return the elements of a constant array, the NULL ones left out: they are equal to nothing."""
     type_ = element_type(array.type, ELEMENTS)
     if type_ is None or not isinstance(array.value, tuple):
         return None
@@ -172,7 +172,7 @@ def _element_of(array: Expression) -> Element | Cast | None:
 
 
 def _part_of(column: Expression, of: str) -> Element | Cast | None:
-    """Give what stands for some element of a column or of a cast of one."""
+    """Return what stands for some element of a column or of a cast of one."""
     match column:
         case Column():
             return _element(column, of)
@@ -186,7 +186,7 @@ def _part_of(column: Expression, of: str) -> Element | Cast | None:
 
 
 def _element(column: Column, of: str) -> Element | None:
-    """Give what stands for some element of a column; ``None`` when its type has no such part."""
+    """Return what stands for some element of a column; ``None`` when its type has no such part."""
     type_ = element_type(column.type, of)
     return None if type_ is None else Element(column, of, type_)
 
@@ -216,7 +216,7 @@ def _substituted(node: Expression, variable: str, element: Expression) -> Expres
 
 
 def _of_one_element(leaf: Expression) -> Expression | None:
-    """Say what a predicate on one element, wherever it is from, implies: some element satisfies it."""
+    """Return what a predicate on one element, wherever it is from, implies: some element satisfies it."""
     match leaf:
         case Call(type="boolean") if _picked(leaf) is not None:
             leaf = EqualTo(leaf, ALWAYS)
@@ -249,7 +249,7 @@ _OF_MAPS = {"getmapvalue": "GetMapValue", "element_at": "ElementAt"}
 
 
 def _picked(subject: Expression) -> tuple[Element, Expression | None] | None:
-    """Give what stands for the one element that a function gives, if any, and what is known of its key."""
+    """Return what stands for the one element that a function gives, if any, and what is known of its key."""
     match subject:
         case Call(name, (Column() as column, *_)) if name in _OF_ARRAYS and _is(subject, _OF_ARRAYS[name]):
             element = _element(column, ELEMENTS)
@@ -283,7 +283,7 @@ def _narrowed(value: Any, inner: str, outer: str) -> tuple[Any, ...] | None:
 
 
 def _is_single(value: float) -> bool:
-    """Say whether a double is a single-precision number."""
+    """Whether a double is a single-precision number."""
     try:
         return bool(struct.unpack("f", struct.pack("f", value))[0] == value)
     except OverflowError:
@@ -291,6 +291,6 @@ def _is_single(value: float) -> bool:
 
 
 def _decimal(type_: str) -> tuple[int, int]:
-    """Give the digits of a decimal type, all of them and those after the point."""
+    """Return the digits of a decimal type, all of them and those after the point."""
     digits, scale = type_[len("decimal(") : -1].split(",")
     return int(digits), int(scale)

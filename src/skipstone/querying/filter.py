@@ -27,7 +27,7 @@ class Filter(ABC):
 
     @abstractmethod
     def label_node(self, node: Expression) -> Clause | Iterable[Clause] | None:
-        """Give the clauses that represent ``node``, or ``None``.
+        """Return the clauses that represent ``node``, or ``None``.
 
         The docstring of an implementation says *why* each clause represents its expression, nulls and NaN included.
         """

@@ -106,7 +106,7 @@ def generate_clause(
 
 
 def _unheard(implication: Implication, error: Exception) -> str:
-    """Say why nothing is known of what a predicate implies."""
+    """Return why nothing is known of what a predicate implies."""
     if isinstance(error, NotTheSameFunctionError):
         return f"{implication}: {error}"
     return f"{implication}: raised {type(error).__name__}: {error}"
@@ -128,7 +128,7 @@ class _Failures:
         return tuple(self._problems.values())
 
     def has(self, labelling: Filter) -> bool:
-        """Say whether a filter, or another of its index, failed."""
+        """Whether a filter, or another of its index, failed."""
         return id(getattr(labelling, "index", labelling)) in self._problems
 
     def add(self, labelling: Filter, error: Exception) -> None:
@@ -174,7 +174,7 @@ def _checked(found: Any) -> tuple[Clause, ...]:
 
 
 def _shown_vertices(tree: Expression) -> list[tuple[Expression, Expression]]:
-    """Give the boolean vertices that may be labelled, each with what the filters are shown in its place."""
+    """Return the boolean vertices that may be labelled, each with what the filters are shown in its place."""
     vertices: dict[int, Expression] = {}
     for vertex in tree.walk(lambda vertex: isinstance(vertex, And | Or | Not)):
         vertices.pop(id(vertex), None)  # a vertex in several places comes last: below all of its parents
@@ -195,14 +195,14 @@ def _shown_vertices(tree: Expression) -> list[tuple[Expression, Expression]]:
 
 
 def _boolean_children(vertex: Expression) -> tuple[Expression, ...]:
-    """Give the predicates that a predicate is made of."""
+    """Return the predicates that a predicate is made of."""
     if isinstance(vertex, And | Or):
         return vertex.terms
     return (vertex.child,) if isinstance(vertex, Not) else ()
 
 
 def _is_deterministic(leaf: Expression) -> bool:
-    """Say whether no part of a leaf may change its mind."""
+    """Whether no part of a leaf may change its mind."""
     waiting = [leaf]
     while waiting:
         vertex = waiting.pop()

@@ -28,7 +28,7 @@ class Implication(ABC):
 
     @abstractmethod
     def implied(self, leaf: Expression) -> Expression | None:
-        """Give a predicate that is TRUE for every row for which ``leaf`` is TRUE, or ``None``.
+        """Return a predicate that is TRUE for every row for which ``leaf`` is TRUE, or ``None``.
 
         ``leaf`` is a vertex of the normalised tree that is neither AND nor OR, and has a function in it.  The docstring
         of an implementation says why the one implies the other, for NULL, NaN and every other odd value.
@@ -59,7 +59,7 @@ def with_implied(
 
 
 def _leaves(tree: Expression) -> list[Expression]:
-    """Give the leaves in positive positions that have a function in them and may be relied on."""
+    """Return the leaves in positive positions that have a function in them and may be relied on."""
     found = {id(v): v for v in tree.walk(_is_join) if not isinstance(v, And | Or) and _has_function(v)}
     return list(found.values())
 
@@ -69,7 +69,7 @@ def _is_join(vertex: Expression) -> bool:
 
 
 def _has_function(leaf: Expression) -> bool:
-    """Say whether a leaf has functions, all of them deterministic."""
+    """Whether a leaf has functions, all of them deterministic."""
     if isinstance(leaf, Comparison) and type(leaf.left) is Column and type(leaf.right) is Literal:
         return False  # most leaves by far
     some = False

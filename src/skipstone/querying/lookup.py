@@ -71,7 +71,7 @@ class HasFilters(Protocol):
     """Metadata that can give filters without putting all of their bits together."""
 
     def filters(self, index: Index, name: str) -> Filters:
-        """Give the filters that a field of an index holds."""
+        """Return the filters that a field of an index holds."""
         ...
 
 
@@ -174,7 +174,7 @@ class _Bytes:
         self._data = np.frombuffer(data if data is not None else b"", np.uint8)
 
     def bits(self, rows: Rows, positions: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-        """Give one bit of each of some rows."""
+        """Return one bit of each of some rows."""
         byte = self._data[self.starts[rows] + (positions >> np.uint64(3)).astype(np.int64)]
         found: npt.NDArray[np.bool_] = (byte >> (positions & np.uint64(7)).astype(np.uint8)) & 1 == 1
         return found

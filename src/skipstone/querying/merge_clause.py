@@ -135,7 +135,7 @@ def _from_below(vertex: Expression, found: list[Clause | None], joiner: _Joiner,
 
 
 def _negations(vertex: Expression, clauses: tuple[Clause, ...], on_error: OnError | None) -> tuple[Clause, ...]:
-    """Give the declared negations, with respect to a vertex, of the clauses on it."""
+    """Return the declared negations, with respect to a vertex, of the clauses on it."""
     found: list[Clause] = []
     for clause in clauses:
         try:
@@ -175,7 +175,7 @@ class _Joiner:
         return self._joined([term for term in terms if type(term) is not NeverClause] or terms, OrClause)
 
     def _flat(self, clauses: list[Clause], connective: type[AndClause | OrClause]) -> list[Clause]:
-        """Give the distinct terms, those of nested joins of the same kind among them."""
+        """Return the distinct terms, those of nested joins of the same kind among them."""
         if len(clauses) == 1:
             return [self._one(clauses[0])]
         terms: dict[int, Clause] = {}
@@ -198,7 +198,7 @@ class _Joiner:
         return joined
 
     def _one(self, clause: Clause) -> Clause:
-        """Give the first clause that equals this one; what was joined here is the first of its kind already."""
+        """Return the first clause that equals this one; what was joined here is the first of its kind already."""
         if id(clause) in self._made:
             return clause
         try:

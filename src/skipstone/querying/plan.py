@@ -228,7 +228,7 @@ def _made(record: IndexRecord) -> Index | str:
 
 
 def _difference(record: IndexRecord, index: Index, query: _Query, notes: _Notes) -> str | None:
-    """Say what is otherwise than when the index was made, or ``None``; note what of the environment was compared."""
+    """Return what is otherwise than when the index was made, or ``None``; note what of the environment was compared."""
     try:
         groups = index.environment_groups(record.columns)
     except Exception as error:  # noqa: BLE001  a plug-in's own code: not used, said, the query goes on
@@ -284,7 +284,7 @@ def _respelled(snapshot: Snapshot, query: _Query) -> _Query:
 
 
 def _unserved(labelled: Labelled) -> Iterator[Expression]:
-    """Give the leaf predicates that no filter labelled, without Spark's own ``IS NOT NULL`` guards.
+    """Yield the leaf predicates that no filter labelled, without Spark's own ``IS NOT NULL`` guards.
 
     A leaf is served where a term that it implies is, and such a term is not a predicate of the query's.
     """
@@ -300,7 +300,7 @@ def _unserved(labelled: Labelled) -> Iterator[Expression]:
 
 
 def _serves(labelled: Labelled | None) -> bool:
-    """Say whether an index serves more than the ``IS NOT NULL`` that Spark puts before a predicate on a column."""
+    """Whether an index serves more than the ``IS NOT NULL`` that Spark puts before a predicate on a column."""
     if labelled is None:
         return False
     guarded: set[str] = set()

@@ -23,7 +23,7 @@ DESCRIBE_SCHEMA = (
 
 
 def describe_rows(target: Target) -> list[tuple[Any, ...]]:
-    """Give a row per index of a dataset.
+    """Return a row per index of a dataset.
 
     ``covered`` counts the present objects that the index describes in their present state, ``stale`` those that have
     changed since (or were modified too shortly before to be trusted), ``missing`` those it never saw.  ``not_used``

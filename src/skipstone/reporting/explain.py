@@ -34,7 +34,7 @@ class Explanation:
     indicators: Indicators | None = None
 
     def with_indicators(self, indicators: Indicators) -> Explanation:
-        """Give the explanation with what the query's indicators say."""
+        """Return the explanation with what the query's indicators say."""
         return replace(
             self,
             text="\n".join([self.text, "", *indicator_lines(indicators)]),
@@ -62,12 +62,12 @@ def explain_scans(planner: SparkPlanner, df: DataFrame, root: str) -> Explanatio
 
 
 def _concerns(scan: ScanStats, root: str) -> bool:
-    """Say whether a scan reads something of the dataset."""
+    """Whether a scan reads something of the dataset."""
     return any(r == root or r.startswith(f"{root.rstrip('/')}/") for r in scan.roots)
 
 
 def _no_scan(df: DataFrame, root: str) -> str:
-    """Say why no scan of the dataset was planned."""
+    """Return why no scan of the dataset was planned."""
     enabled = df.sparkSession.conf.get("spark.skipstone.enabled", "true")
     if str(enabled).lower() != "true":
         return "Skipping is off: spark.skipstone.enabled is not true."
@@ -144,7 +144,7 @@ def indicator_lines(found: Indicators) -> list[str]:
 
 
 def _limit(found: Indicators) -> str:
-    """Say what limits skipping, and what to do."""
+    """Return what limits skipping, and what to do."""
     match found.limit:
         case "layout":
             return (

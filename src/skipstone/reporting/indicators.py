@@ -169,7 +169,7 @@ class Indicators(_Factors):
         return _greater(*self.costs)
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the counts, the factors and the limit, ready for JSON."""
+        """Return the counts, the factors and the limit, ready for JSON."""
         return {**asdict(self), **dict(zip(FACTORS, self.factors(), strict=True)), "limit": self.limit}
 
     def __str__(self) -> str:
@@ -210,7 +210,7 @@ class WorkloadIndicators(_Factors, Sequence[Indicators]):
         return sum(query.selectivity is None for query in self._queries)
 
     def factors(self) -> _Four:
-        """Give the geometric means of σ, λ, μ and ψ over the queries that have them."""
+        """Return the geometric means of σ, λ, μ and ψ over the queries that have them."""
         defined = [four for query in self._queries if None not in (four := query.factors())]
         if not defined:
             return None, None, None, None
@@ -226,7 +226,7 @@ class WorkloadIndicators(_Factors, Sequence[Indicators]):
         return _greater(*map(_geometric_mean, zip(*limited, strict=True))) if limited else None
 
     def as_dict(self) -> dict[str, Any]:
-        """Give every query's indicators, the means and the limit, ready for JSON."""
+        """Return every query's indicators, the means and the limit, ready for JSON."""
         return {
             "queries": [query.as_dict() for query in self._queries],
             "left_out": self.left_out,

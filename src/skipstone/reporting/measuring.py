@@ -58,7 +58,7 @@ def _of_query(number: int, scans: list[dict[str, Any]], root: str) -> Indicators
 
 
 def _lost(scan: dict[str, Any]) -> SoundnessError:
-    """Say which objects must not have been skipped."""
+    """Return which objects must not have been skipped."""
     named = ", ".join(scan["lost_objects"])
     more = scan["lost"] - len(scan["lost_objects"])
     return SoundnessError(

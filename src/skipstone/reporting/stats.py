@@ -126,13 +126,13 @@ class SkippingStats(Sequence[ScanStats]):
                 self._entries[seq] = ScanStats.of(entry)
 
     def _fetch(self) -> list[ScanStats]:
-        """Give the entries as they are now; once the block is closed and all its queries ran, nothing can change."""
+        """Return the entries as they are now; once the block is closed and all its queries ran, nothing can change."""
         if self._end is None or any(entry.run_seconds is None for entry in self._entries.values()):
             self._read()
         return [self._entries[seq] for seq in sorted(self._entries)]
 
     def _owns(self, seq: int, thread: int) -> bool:
-        """Say whether an entry is this block's: its own thread's, or one of a thread that had no block of its own."""
+        """Whether an entry is this block's: its own thread's, or one of a thread that had no block of its own."""
         if thread == self._thread:
             return True
         with _blocks_lock:
@@ -183,6 +183,6 @@ def skipping_stats(spark: SparkSession) -> Iterator[SkippingStats]:
 
 
 def last_query(spark: SparkSession) -> list[ScanStats]:
-    """Give the statistics of the latest query that the calling thread planned: an entry per file scan."""
+    """Return the statistics of the latest query that the calling thread planned: an entry per file scan."""
     require_bridge(spark)
     return [ScanStats.of(entry) for entry in Client(spark).entries_of_last_query()]

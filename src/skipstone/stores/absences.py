@@ -19,11 +19,11 @@ class Absences:
         self._lock = threading.Lock()
 
     def generation(self, location: str) -> int:
-        """Give what ``remember`` must be told of the time before looking."""
+        """Return what ``remember`` must be told of the time before looking."""
         return self._generations.get(location, 0)
 
     def is_known(self, location: str, now: float, seconds: float) -> bool:
-        """Say whether a place was found without metadata within the last ``seconds``."""
+        """Whether a place was found without metadata within the last ``seconds``."""
         seen = self._seen.get(location)
         return seen is not None and now - seen < seconds
 

@@ -41,7 +41,7 @@ class ByteCache:
         return self._bytes
 
     def get(self, key: Hashable) -> Any:
-        """Give what was put under a key, or ``None``."""
+        """Return what was put under a key, or ``None``."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
@@ -64,7 +64,7 @@ class ByteCache:
                 self._bytes -= gone
 
     def get_or_load(self, key: Hashable, load: Callable[[], tuple[Any, int]]) -> Any:
-        """Give what is kept under a key, or load it, without holding the lock: two threads may both load."""
+        """Return what is kept under a key, or load it, without holding the lock: two threads may both load."""
         value = self.get(key)
         if value is None:
             value, size = load()

@@ -198,7 +198,7 @@ def evaluate(reader: SnapshotReader, clause: Clause, bound: int, evaluator: Part
 
 
 def _lookups(clause: Clause, records: Mapping[tuple[str, str], IndexRecord]) -> dict[tuple[str, str], Lookup]:
-    """Give what a clause looks for in stored fields of which no part of it needs all.
+    """Return what a clause looks for in stored fields of which no part of it needs all.
 
     Indexes that are not equal may have one name, and are then the same to the store.
     """
@@ -218,7 +218,7 @@ def _lookups(clause: Clause, records: Mapping[tuple[str, str], IndexRecord]) -> 
 
 
 def _encrypted(reader: SnapshotReader, wanted: Sequence[tuple[IndexRecord, str]]) -> bool:
-    """Say whether some of the columns are encrypted: keys do not leave the driver."""
+    """Whether some of the columns are encrypted: keys do not leave the driver."""
     columns = {field_column(record.id, name) for record, name in wanted}
     sections = (section for part in reader.parts for section in part.record.sections.values())
     return any(part.record.key for part in reader.parts) or any(not columns.isdisjoint(s.columns) for s in sections)

@@ -106,11 +106,11 @@ class MetadataStore(ABC):
 
     @abstractmethod
     def latest(self, root: str) -> Snapshot | None:
-        """Give the newest snapshot of the dataset rooted at ``root``, or ``None``.  Cheap when warm."""
+        """Return the newest snapshot of the dataset rooted at ``root``, or ``None``.  Cheap when warm."""
 
     @abstractmethod
     def objects(self, snapshot: Snapshot, columns: Sequence[str] | None = None) -> pa.Table:
-        """Give the snapshot's objects, in row order: the columns of ``Change.added`` before the index fields.
+        """Return the snapshot's objects, in row order: the columns of ``Change.added`` before the index fields.
 
         ``columns`` chooses some of them: paths are most of the bytes, and a planner needs none.
         """
@@ -125,7 +125,7 @@ class MetadataStore(ABC):
 
     @abstractmethod
     def size(self, snapshot: Snapshot) -> Mapping[str, int]:
-        """Give the stored bytes per index id; the key ``""`` has what belongs to no index."""
+        """Return the stored bytes per index id; the key ``""`` has what belongs to no index."""
 
     @abstractmethod
     def commit(self, root: str, base: Snapshot | None, change: Change, *, replace: bool = False) -> Snapshot:
@@ -141,7 +141,7 @@ class MetadataStore(ABC):
         """
 
     def refusal(self, snapshot: Snapshot, index: IndexRecord) -> str | None:  # noqa: ARG002  (part of the contract)
-        """Say why this caller cannot use an index of a snapshot (a missing key, for one), or ``None`` if it can.
+        """Return why this caller cannot use an index of a snapshot (a missing key, for one), or ``None`` if it can.
 
         The planner leaves such an index out and says why; the others serve.
         """
@@ -175,7 +175,7 @@ class MetadataStore(ABC):
         """
 
     def recoverable_indexes(self, root: str) -> tuple[IndexRecord, ...]:
-        """Give the indexes to make again when ``latest`` or a commit finds damage; empty when nothing says which.
+        """Return the indexes to make again when ``latest`` or a commit finds damage; empty when nothing says which.
 
         They are for collecting anew and committing with ``replace``, under new ids: their metadata is not to be used.
         """
@@ -186,7 +186,7 @@ class MetadataStore(ABC):
         return () if found is None else found.indexes
 
     def recovery(self, root: str) -> Recovery:
-        """Give the indexes to make again after damage, and say what of the damaged metadata is lost.
+        """Return the indexes to make again after damage, and say what of the damaged metadata is lost.
 
         A store that keeps nothing beside its newest version needs ``recoverable_indexes`` only.
         """

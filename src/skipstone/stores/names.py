@@ -28,10 +28,10 @@ def part_name() -> str:
 
 
 def is_part_name(name: object) -> bool:
-    """Say whether a name is a plain part name: no folder, no ``..``, nothing that leads elsewhere."""
+    """Whether a name is a plain part name: no folder, no ``..``, nothing that leads elsewhere."""
     return isinstance(name, str) and _PART.fullmatch(name) is not None
 
 
 def is_plain_name(name: object) -> bool:
-    """Say whether an index id or field name can name a column: letters, digits, ``_`` and ``-`` only."""
+    """Whether an index id or field name can name a column: letters, digits, ``_`` and ``-`` only."""
     return isinstance(name, str) and _PLAIN.fullmatch(name) is not None

@@ -18,7 +18,7 @@ _MOST_NAMES = 20
 
 
 def names_in(data: bytes) -> list[str]:
-    """Give the names of indexes that stand in what is left of a manifest: a hint for people, nothing to act on.
+    """Return the names of indexes that stand in what is left of a manifest: a hint for people, nothing to act on.
 
     >>> names_in(b'{"indexes":[{"id":"a","name":"minmax(ts)","type_name":"minmax"},{"id":"b","name":"valu')
     ['minmax(ts)']
@@ -38,7 +38,7 @@ def _spelled(data: bytes) -> Iterator[str]:
 def said_of_loss(
     unread: Sequence[int], version: int, indexes: Sequence[IndexRecord], named: Sequence[str]
 ) -> tuple[str, ...]:
-    """Say what is lost when versions after the one that could be read cannot.
+    """Return what is lost when versions after the one that could be read cannot.
 
     Parameters
     ----------

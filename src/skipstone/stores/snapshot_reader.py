@@ -71,7 +71,7 @@ class SnapshotReader:
         return len(self.parts) == 1 and self.parts[0].record.removed == 0
 
     def merge(self, meter: Meter) -> Merge:
-        """Give where each live object's rows are."""
+        """Return where each live object's rows are."""
         known: Merge = self._cache.get_or_load(("merge", self._key), lambda: self._merge(meter))
         if len(known) != len(self):
             folder = self.parts[0].path.rsplit("/", 1)[0] if self.parts else ""
@@ -115,7 +115,7 @@ class SnapshotReader:
         return pa.table(columns)
 
     def row_count(self, meter: Meter) -> pa.Array:
-        """Give the number of rows of each object, null where it is not known."""
+        """Return the number of rows of each object, null where it is not known."""
         if not self.parts:
             return pa.array([], pa.int64())
         if self.is_plain:
@@ -134,19 +134,19 @@ class SnapshotReader:
         return known
 
     def row_count_sources(self, meter: Meter) -> npt.NDArray[np.int64]:
-        """Give the global row that has each object's row count."""
+        """Return the global row that has each object's row count."""
         columns = [self._part_columns(part, [_ROW_COUNT], meter)[_ROW_COUNT] for part in self.parts]
         covered = {n: column.is_valid().to_numpy(zero_copy_only=False) for n, column in enumerate(columns)}
         return self.merge(meter).sources(covered, _ROW_COUNT)
 
     def sources(self, index_id: str, meter: Meter) -> npt.NDArray[np.int64]:
-        """Give the global row that has each object's metadata of an index, or ``NOWHERE``."""
+        """Return the global row that has each object's metadata of an index, or ``NOWHERE``."""
         covered = {n: self._presence(n, index_id, meter) for n in self._holders(index_id)}
         plain = all(rows is None for rows in covered.values())
         return self.merge(meter).sources(covered, None if plain else ("id", index_id))
 
     def coverage(self, index_id: str, meter: Meter) -> npt.NDArray[np.bool_]:
-        """Say which objects an index has metadata of."""
+        """Return which objects an index has metadata of."""
         if not self._holders(index_id):
             return np.zeros(len(self), np.bool_)
         if self.is_plain:
@@ -223,7 +223,7 @@ class SnapshotReader:
         columns: Mapping[int, Mapping[str, pa.Array]],
         meter: Meter,
     ) -> Filters:
-        """Give filters of which some slices were read."""
+        """Return filters of which some slices were read."""
         column = field_column(record.id, name)
         found: list[PartFilters | None] = [None] * len(self.parts)
         for number, names in needs.items():
@@ -243,7 +243,7 @@ class SnapshotReader:
                 part.open(here, meter)
 
     def arrow_bytes(self, wanted: Iterable[tuple[IndexRecord, str]], lookups: Lookups | None = None) -> int:
-        """Say how many bytes fields take in memory, or what is read of those that are looked up."""
+        """Return how many bytes fields take in memory, or what is read of those that are looked up."""
         return sum(
             self.parts[number].arrow_bytes(names)
             for record, name in wanted
@@ -255,7 +255,7 @@ class SnapshotReader:
         return [n for n, part in enumerate(self.parts) if index_id in part.record.indexes]
 
     def _presence(self, number: int, index_id: str, meter: Meter) -> npt.NDArray[np.bool_] | None:
-        """Say which rows of a part an index covers; ``None`` for all."""
+        """Return which rows of a part an index covers; ``None`` for all."""
         column = presence_column(index_id)
         if column not in self.parts[number].column_names():
             return None
@@ -276,7 +276,7 @@ class SnapshotReader:
         return PartRows(digest=columns["digest"], etag=columns["etag"], **flat)
 
     def _part_columns(self, part: Part, names: Sequence[str], meter: Meter) -> dict[str, pa.Array]:
-        """Give columns of one part, those not in the cache read together."""
+        """Return columns of one part, those not in the cache read together."""
         keys = {name: ("column", part.path, part.record.footer_sha256, name) for name in names}
         found = {name: known for name, key in keys.items() if (known := self._cache.get(key)) is not None}
         missing = [name for name in keys if name not in found]
@@ -298,7 +298,7 @@ class SnapshotReader:
 
 
 def field_type(record: IndexRecord, name: str) -> pa.DataType:
-    """Give a field's Arrow type as the manifest spells it; the null type when it has no such field."""
+    """Return a field's Arrow type as the manifest spells it; the null type when it has no such field."""
     if name not in record.fields:
         return pa.null()
     try:

@@ -77,7 +77,7 @@ class Versions(Protocol):
         ...
 
     def recovery(self) -> Recovery:
-        """Give the indexes of the newest version that can be read, and say what is lost."""
+        """Return the indexes of the newest version that can be read, and say what is lost."""
         ...
 
 
@@ -121,22 +121,22 @@ class VersionedStore(MetadataStore):
 
     @abstractmethod
     def _versions(self, root: str) -> Versions:
-        """Give the versions of a dataset's metadata."""
+        """Return the versions of a dataset's metadata."""
 
     @abstractmethod
     def _committer(self, root: str) -> Committer:
-        """Give what commits changes to a dataset's metadata."""
+        """Return what commits changes to a dataset's metadata."""
 
     @abstractmethod
     def _parts(self, snapshot: Snapshot) -> Sequence[Part]:
-        """Give a snapshot's parts, in ascending sequence."""
+        """Return a snapshot's parts, in ascending sequence."""
 
     @abstractmethod
     def _delete(self, root: str) -> None:
         """Delete everything of a dataset, first what tells of lost versions: what is dropped is not lost."""
 
     def _mark(self, manifest: Manifest) -> Hashable | None:  # noqa: ARG002  (for those that know)
-        """Give the mark of a version that this store committed; ``None`` when only looking for it tells."""
+        """Return the mark of a version that this store committed; ``None`` when only looking for it tells."""
         return None
 
     def latest(self, root: str) -> Snapshot | None:
@@ -229,7 +229,7 @@ class VersionedStore(MetadataStore):
         return snapshot
 
     def _manifest(self, snapshot: Snapshot) -> Manifest:
-        """Give a snapshot's manifest, read again if it was forgotten."""
+        """Return a snapshot's manifest, read again if it was forgotten."""
         known = self._manifests.get(snapshot.id)
         if known is not None:
             return known
@@ -241,7 +241,7 @@ class VersionedStore(MetadataStore):
         return manifest
 
     def _base(self, snapshot: Snapshot) -> Manifest:
-        """Give the manifest that a commit builds on."""
+        """Return the manifest that a commit builds on."""
         try:
             return self._manifest(snapshot)
         except MetadataStoreError as error:

@@ -49,7 +49,7 @@ class InMemoryMetadata:
         return len(self.row_count)
 
     def field(self, index: Index, name: str) -> pa.Array:  # noqa: ARG002  (there is one index)
-        """Give one stored field."""
+        """Return one stored field."""
         return self.fields[name]
 
     def without(self, name: str) -> InMemoryMetadata:
@@ -140,7 +140,7 @@ def _plain(value: Any) -> Any:
 def kept_objects(
     index: Index, predicate: Expression, metadata: InMemoryMetadata, implications: Sequence[Implication] = ()
 ) -> npt.NDArray[np.bool_]:
-    """Say which objects a query with this predicate would read; all of them when no filter serves it."""
+    """Return which objects a query with this predicate would read; all of them when no filter serves it."""
     labelled = generate_clause(predicate, index.filters(), implications)
     if labelled.problems:
         raise AssertionError("; ".join(labelled.problems))

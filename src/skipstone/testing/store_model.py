@@ -165,7 +165,7 @@ class Row:
 
 
 def digest(path: str) -> bytes:
-    """Give an object's digest: the MD5 of its path."""
+    """Return an object's digest: the MD5 of its path."""
     return hashlib.md5(path.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest()
 
 
@@ -231,7 +231,7 @@ class Model:
             row.fields = {i: f for i, f in row.fields.items() if i in live}
 
     def metadata(self, paths: Sequence[str]) -> Metadata:
-        """Give the metadata of some objects, as clauses see it."""
+        """Return the metadata of some objects, as clauses see it."""
         return _ModelMetadata(self, paths)
 
 

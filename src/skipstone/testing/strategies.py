@@ -36,7 +36,7 @@ _PHYSICAL = {
 
 
 def physical_type(spark_type: str) -> pa.DataType:
-    """Give the Arrow type in which an index sees a column of a Spark type."""
+    """Return the Arrow type in which an index sees a column of a Spark type."""
     if decimal := re.fullmatch(r"decimal\((\d+),(\d+)\)", spark_type):
         return pa.decimal128(int(decimal[1]), int(decimal[2]))
     if spark_type.startswith(("interval year", "interval month")):
@@ -71,7 +71,7 @@ def values_of(spark_type: str, *, nulls: bool = True) -> SearchStrategy[Any]:
 
 
 def leaf_predicates(column: str, spark_type: str) -> SearchStrategy[Expression]:
-    """Give a Hypothesis strategy for leaf predicates on a column, in the form in which filters see them."""
+    """Return a Hypothesis strategy for leaf predicates on a column, in the form in which filters see them."""
     from hypothesis import strategies as st
 
     subject = Column(column, spark_type)

@@ -23,13 +23,13 @@ __all__ = ["bounds_might_match", "successor", "to_bounds"]
 
 
 def successor(prefix: bytes) -> bytes | None:
-    """Give the least bytes greater than everything that begins with ``prefix``, or ``None`` when there are none."""
+    """Return the least bytes greater than everything that begins with ``prefix``, or ``None`` when there are none."""
     kept = prefix.rstrip(b"\xff")
     return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
 
 
 def to_bounds(test: Test) -> Among | Compare | Affix | None:
-    """Give the test that bounds can answer and that every value passing ``test`` passes, or ``None``."""
+    """Return the test that bounds can answer and that every value passing ``test`` passes, or ``None``."""
     match test:
         case Affix("suffix" | "part"):
             return None
@@ -88,7 +88,7 @@ def _compare(bounds: pa.Array, operator: str, value: Any) -> pa.BooleanArray:
 
 
 def _none_but(lower: pa.Array, upper: pa.Array, values: tuple[Any, ...]) -> pa.BooleanArray:
-    """Say whether a value outside ``values`` is possible: unless both bounds are one and the same of them."""
+    """Whether a value outside ``values`` is possible: unless both bounds are one and the same of them."""
     options = exact_array(values, lower.type)
     if options is None:
         return unknown(len(lower))
@@ -99,7 +99,7 @@ def _none_but(lower: pa.Array, upper: pa.Array, values: tuple[Any, ...]) -> pa.B
 
 
 def _any_between(lower: pa.Array, upper: pa.Array, values: tuple[Any, ...]) -> pa.BooleanArray:
-    """Say whether some value lies between the bounds: the least not below ``lower`` must not be above ``upper``."""
+    """Whether some value lies between the bounds: the least not below ``lower`` must not be above ``upper``."""
     options = exact_array(values, lower.type)
     if options is None:
         return unknown(len(lower))

@@ -22,13 +22,13 @@ _LONG_DIGITS = 18
 
 
 def hash_expression(column: str) -> str:
-    """Give the SQL that hashes a column: NULL for NULL, one hash for all NaN and one for both zeros."""
+    """Return the SQL that hashes a column: NULL for NULL, one hash for all NaN and one for both zeros."""
     name = quoted(column)
     return f"CASE WHEN {name} IS NOT NULL THEN xxhash64({name}) END"
 
 
 def element_hash_expression(array: str) -> str:
-    """Give the SQL that hashes each element of an array: NULL for a NULL element, and for a NULL array."""
+    """Return the SQL that hashes each element of an array: NULL for a NULL element, and for a NULL array."""
     return f"transform({array}, element -> CASE WHEN element IS NOT NULL THEN xxhash64(element) END)"
 
 
@@ -57,7 +57,7 @@ def spark_hash(value: Any, type_: str) -> int | None:
 
 
 def _bytes(value: Any, type_: str) -> bytes | None:
-    """Give the bytes that Spark hashes for a value: the JVM's own form of it, little-endian."""
+    """Return the bytes that Spark hashes for a value: the JVM's own form of it, little-endian."""
     if type_ in _INTS or type_.startswith(_INT_PREFIXES):
         return struct.pack("<i", value)
     if type_ in _LONGS or type_.startswith(_LONG_PREFIXES):

@@ -108,7 +108,7 @@ class Leaf:
     floating: bool = False
 
     def is_on(self, column: str) -> bool:
-        """Say whether the subject is this column itself and not a function of it."""
+        """Whether the subject is this column itself and not a function of it."""
         return isinstance(self.subject, Column) and self.subject.name == column
 
     @property
@@ -207,18 +207,18 @@ def _compare(subject: Expression, operator: OneOf["<", "<=", ">", ">="], value: 
 
 
 def _is_nan(value: Any) -> bool:
-    """Say whether a literal is NaN."""
+    """Whether a literal is NaN."""
     return isinstance(value, float) and math.isnan(value)
 
 
 def _is_floating(subject: Expression, *values: Any) -> bool:
-    """Say whether the subject can be NaN."""
+    """Whether the subject can be NaN."""
     type_ = getattr(subject, "type", "")
     return type_ in FLOATING if type_ else any(isinstance(value, float) for value in values)
 
 
 def _is_encodable(test: Test) -> bool:
-    """Say whether all text in a test is Unicode; a lone surrogate is the sign of a literal that was not UTF-8."""
+    """Whether all text in a test is Unicode; a lone surrogate is the sign of a literal that was not UTF-8."""
     constants: tuple[Any, ...]
     match test:
         case Among(constants) | Pattern(constants):
@@ -235,22 +235,22 @@ def _is_encodable(test: Test) -> bool:
 
 
 def has_null(metadata: Metadata, index: Index) -> pa.BooleanArray:
-    """Say whether an object has a NULL."""
+    """Whether an object has a NULL."""
     return pc.greater(metadata.field(index, "null_count"), 0)
 
 
 def has_value(metadata: Metadata, index: Index) -> pa.BooleanArray:
-    """Say whether an object has anything but NULL."""
+    """Whether an object has anything but NULL."""
     return pc.less(metadata.field(index, "null_count"), metadata.row_count)
 
 
 def has_nan(metadata: Metadata, index: Index) -> pa.BooleanArray:
-    """Say whether an object has a NaN; without a NaN count, only an object of NULLs is known to have none."""
+    """Whether an object has a NaN; without a NaN count, only an object of NULLs is known to have none."""
     return pc.and_kleene(pc.greater(metadata.field(index, "nan_count"), 0), has_value(metadata, index))
 
 
 def has_ordinary(metadata: Metadata, index: Index, *, floating: bool) -> pa.BooleanArray:
-    """Say whether an object has a value that is neither NULL nor NaN."""
+    """Whether an object has a value that is neither NULL nor NaN."""
     some = has_value(metadata, index)
     if not floating:
         return some
@@ -259,12 +259,12 @@ def has_ordinary(metadata: Metadata, index: Index, *, floating: bool) -> pa.Bool
 
 
 def has_null_element(metadata: Metadata, index: Index) -> pa.BooleanArray:
-    """Say whether some element in an object is NULL."""
+    """Whether some element in an object is NULL."""
     return pc.greater(metadata.field(index, NULL_ELEMENTS), 0)
 
 
 def has_nan_element(metadata: Metadata, index: Index) -> pa.BooleanArray:
-    """Say whether some element in an object is NaN."""
+    """Whether some element in an object is NaN."""
     return pc.greater(metadata.field(index, NAN_ELEMENTS), 0)
 
 
@@ -312,7 +312,7 @@ class CountClause(Clause):
         return tuple((self.index, name) for name in dict.fromkeys(names))
 
     def ordinary_might_match(self, metadata: Metadata, leaf: Leaf) -> pa.BooleanArray:  # noqa: ARG002  (for subclasses)
-        """Say whether some ordinary value of each object might pass the test."""
+        """Whether some ordinary value of each object might pass the test."""
         return unknown(len(metadata))
 
     def ordinary_requires(self, leaf: Leaf) -> tuple[str, ...]:  # noqa: ARG002  (for subclasses)

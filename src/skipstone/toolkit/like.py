@@ -57,7 +57,7 @@ def parse_like(pattern: str, escape: str = "\\") -> LikeTokens | None:
 
 
 def literal_prefix(tokens: LikeTokens) -> str:
-    """Give the text with whose bytes every matching value begins, however invalid its UTF-8."""
+    """Return the text with whose bytes every matching value begins, however invalid its UTF-8."""
     first = tokens[0] if tokens and isinstance(tokens[0], str) else ""
     return first.partition(REPLACEMENT)[0]
 

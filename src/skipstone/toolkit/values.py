@@ -38,12 +38,12 @@ _NAME_PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
 
 
 def is_atomic(types: tuple[str, ...]) -> bool:
-    """Say whether every type is one that Spark orders and hashes by its physical value alone."""
+    """Whether every type is one that Spark orders and hashes by its physical value alone."""
     return all(_ATOMIC.fullmatch(name) for name in types)
 
 
 def is_binary_like(type_: pa.DataType) -> bool:
-    """Say whether an Arrow type holds bytes or text."""
+    """Whether an Arrow type holds bytes or text."""
     return (
         pa.types.is_string(type_)
         or pa.types.is_large_string(type_)
@@ -77,7 +77,7 @@ def quoted(column: str) -> str:
 
 
 def unknown(length: int) -> pa.BooleanArray:
-    """Give the answer that keeps every object."""
+    """Return the answer that keeps every object."""
     return pa.nulls(length, pa.bool_())
 
 

@@ -83,7 +83,7 @@ def _bound_batches(spark: SparkSession, types: Sequence[pa.DataType], file_forma
 
 
 def _is_fixed_width(type_: pa.DataType) -> bool:
-    """Say whether every value takes the same room."""
+    """Whether every value takes the same room."""
     return pa.types.is_primitive(type_) or pa.types.is_decimal(type_)
 
 

@@ -90,7 +90,7 @@ class ScanSchema:
         return ColumnRecord(spell_column(path), _type_name(found), path[0] in self.partition_names)
 
     def top_level(self) -> Iterator[ColumnRecord]:
-        """Give every column that may be indexed, without looking into structs."""
+        """Yield every column that may be indexed, without looking into structs."""
         for field in self.fields:
             if field.name != self.corrupt_record:
                 yield self.resolve(spell_column([field.name]))
@@ -225,12 +225,12 @@ def _type_name(data_type: DataType) -> str:
 
 
 def _folded(name: str, *, case_sensitive: bool) -> str:
-    """Give the form in which two names are compared."""
+    """Return the form in which two names are compared."""
     return name if case_sensitive else name.lower()
 
 
 def _not_a_struct(spelled: str, parent: str, found: DataType) -> str:
-    """Say why a field cannot be looked up."""
+    """Return why a field cannot be looked up."""
     kind = found.typeName()
     reason = (
         f"{parent} is {_article(kind)}, and a field inside {_article(kind)} is not a column"
@@ -241,12 +241,12 @@ def _not_a_struct(spelled: str, parent: str, found: DataType) -> str:
 
 
 def _article(kind: str) -> str:
-    """Give a type's name with its article."""
+    """Return a type's name with its article."""
     return f"an {kind}" if kind == "array" else f"a {kind}"
 
 
 def _similar(name: str, spelled: str, path: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Give the columns that a wrong name may have meant."""
+    """Return the columns that a wrong name may have meant."""
     if not path and spelled in names:
         return [spell_column([spelled])]  # a column with a dot in its name, written without back-ticks
     by_folded = {n.lower(): n for n in names}

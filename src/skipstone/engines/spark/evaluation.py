@@ -101,7 +101,7 @@ class SparkPartEvaluator:
 
 
 def _types_in(clause: Clause) -> set[type]:
-    """Give the classes of a clause and of those that it joins."""
+    """Return the classes of a clause and of those that it joins."""
     found: set[type] = set()
     waiting = [clause]
     while waiting:

@@ -41,7 +41,7 @@ class Bounds:
     rows: int
 
     def facts(self, roles: Mapping[str, str]) -> dict[str, Any]:
-        """Give the facts by the names that an index has for them."""
+        """Return the facts by the names that an index has for them."""
         values = {"min": self.lower, "max": self.upper, "nulls": self.nulls, "rows": self.rows}
         return {name: values[role] for name, role in roles.items()}
 
@@ -83,7 +83,7 @@ def _decoded(text: str | None, decode: Callable[[bytes], Any]) -> Any:
 
 
 def _decoder(facts: Mapping[str, Any], type_: str, created_by: str) -> Callable[[bytes], Any] | None:
-    """Give the function that reads a bound, or ``None`` unless the file's type is just the Spark type."""
+    """Return the function that reads a bound, or ``None`` unless the file's type is just the Spark type."""
     decimal = _DECIMAL.fullmatch(type_)
     if decimal:
         return _decimal_decoder(facts, int(decimal[1]), int(decimal[2]), created_by)
@@ -113,7 +113,7 @@ def _decoder(facts: Mapping[str, Any], type_: str, created_by: str) -> Callable[
 def _decimal_decoder(
     facts: Mapping[str, Any], precision: int, scale: int, created_by: str
 ) -> Callable[[bytes], Any] | None:
-    """Give the function that reads a decimal bound of the very precision and scale."""
+    """Return the function that reads a decimal bound of the very precision and scale."""
     if facts["logical"] != f"DECIMAL({precision},{scale})":
         return None
     match facts["physical"]:
@@ -137,7 +137,7 @@ def _boolean(data: bytes) -> bool:
 
 
 def _integer(width: int) -> Callable[[bytes], int]:
-    """Give the function that reads a bound of so many little-endian bytes."""
+    """Return the function that reads a bound of so many little-endian bytes."""
 
     def read(data: bytes) -> int:
         if len(data) != width:
@@ -157,13 +157,13 @@ def _big_endian(data: bytes) -> int:
 
 
 def _orders_bytes(created_by: str) -> bool:
-    """Say whether a writer is known to order bytes, and decimals in bytes, as Spark does."""
+    """Whether a writer is known to order bytes, and decimals in bytes, as Spark does."""
     found = _VERSION.match(created_by)
     return found is not None and (int(found["major"]), int(found["minor"])) >= _FIRST_GOOD[found["writer"]]
 
 
 def _calendar_is_certain(bounds: Bounds, type_: str, meta: Mapping[str, str]) -> bool:
-    """Say whether dates and times are read as they stand in the file."""
+    """Whether dates and times are read as they stand in the file."""
     if type_ not in {"date", "timestamp", "timestamp_ntz"} or bounds.lower is None:
         return True
     if "org.apache.spark.legacyDateTime" in meta:

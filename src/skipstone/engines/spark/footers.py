@@ -101,7 +101,7 @@ def _sample(objects: Sequence[DataObject]) -> Sequence[DataObject]:
 def _certain_bounds(
     source: SparkSource, objects: Sequence[DataObject], columns: Sequence[ColumnRecord]
 ) -> Iterator[tuple[dict[str, Any], list[Bounds]]]:
-    """Give the footers that suffice, with the bounds of the columns."""
+    """Yield the footers that suffice, with the bounds of the columns."""
     for footer in source.footers(objects, [parse_column(c.name) for c in columns]):
         bounds = _object_bounds(footer, [c.type for c in columns])
         if bounds is not None:
@@ -109,7 +109,7 @@ def _certain_bounds(
 
 
 def _object_bounds(footer: Mapping[str, Any], types: Sequence[str]) -> list[Bounds] | None:
-    """Give the bounds of every column asked for, or ``None`` when one of them is not certain."""
+    """Return the bounds of every column asked for, or ``None`` when one of them is not certain."""
     if "error" in footer or len(footer["columns"]) != len(types):
         return None
     found: list[Bounds] = []

@@ -85,7 +85,7 @@ def state_version(spark: SparkSession, name: str, version: str) -> None:
 def session_identities(
     spark: SparkSession, when: Literal["collecting", "collected"] | None = None
 ) -> FunctionIdentities:
-    """Give the identities of functions as a session knows them; without ``when`` as the driver sees them."""
+    """Return the identities of functions as a session knows them; without ``when`` as the driver sees them."""
     prefix = "spark.skipstone."
     settings = {k.removeprefix(prefix): v for k, v in spark.conf.getAll.items() if k.startswith(prefix)}
     anew = when == "collected"  # what workers ran, not what they would have run before
@@ -96,7 +96,7 @@ def session_identities(
 
 
 def query_identities(spark: SparkSession, settings: Mapping[str, str]) -> FunctionIdentities:
-    """Give the identities of functions to a query, which waits for the workers' answer for a limited time only."""
+    """Return the identities of functions to a query, which waits for the workers' answer for a limited time only."""
     limit = settings.get("plannerTimeoutMs", "")
     patience = int(limit) / 2000 if limit.isdecimal() else _PATIENCE_OF_QUERIES
     workers = WorkerPackages(spark.sparkContext, patience=patience)
@@ -114,7 +114,7 @@ class Promise:
     bound: str
 
     def difference(self, raw: str) -> str | None:
-        """Say why the function with a raw id is not known to be the one that was meant; ``None`` when it is."""
+        """Return why the function with a raw id is not known to be the one that was meant; ``None`` when it is."""
         if raw != self.raw:
             return f"{self.name} was registered anew since"
         limit = self.spark.conf.get("spark.skipstone.plannerTimeoutMs", None)
@@ -145,7 +145,7 @@ def recorded_functions(
     declared: Declared,
     when: Literal["collecting", "collected"],
 ) -> dict[str, str]:
-    """Give the identities of the functions whose results an index will hold, by name.
+    """Return the identities of the functions whose results an index will hold, by name.
 
     Those that it declares; where it declares nothing, those in what it has Spark compute (inputs and aggregates, apart)
     and whatever else the session has registered, so that a function registered anew under such a name is noticed.
@@ -194,7 +194,7 @@ def recorded_functions(
 
 
 def _identified(index_name: str, function: Mapping[str, Any], identities: FunctionIdentities) -> str:
-    """Give the identity of a function whose results an index will hold, or raise."""
+    """Return the identity of a function whose results an index will hold, or raise."""
     name = function["n"]
     if not function["d"]:
         msg = f"{index_name} cannot be built: {name} is not deterministic, so its results cannot be kept"
@@ -223,7 +223,7 @@ def _refuse_undeclared(index_name: str, called: Sequence[Mapping[str, Any]], dec
 
 
 def raw_identity(spark: SparkSession, name: str) -> str | None:
-    """Give what tells the function registered under a name from others within this application, or ``None``.
+    """Return what tells the function registered under a name from others within this application, or ``None``.
 
     Of a function of the catalog (Hive's) nothing does.
     """
@@ -232,7 +232,7 @@ def raw_identity(spark: SparkSession, name: str) -> str | None:
 
 
 def why_unidentified(spark: SparkSession, name: str) -> str:
-    """Say why a name has no ``raw_identity``, and what to do first."""
+    """Return why a name has no ``raw_identity``, and what to do first."""
     if not spark.catalog.functionExists(name):
         return f"no function is registered as {name!r}: register it first"
     return (

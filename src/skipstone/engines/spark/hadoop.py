@@ -165,7 +165,7 @@ def file_system_for(path: str, spark: SparkSession) -> FileSystem:
 
 @contextmanager
 def _scratch_file() -> Iterator[Path]:
-    """Give a local file for the JVM to write; it is gone afterwards."""
+    """Yield a local file for the JVM to write; it is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="skipstone-") as folder:
         yield Path(folder) / "bytes"
 

@@ -17,7 +17,7 @@ __all__ = ["arrived_type", "physical_expression"]
 
 
 def physical_expression(expression: str, data_type: DataType) -> str:
-    """Give the Spark SQL expression whose values Arrow can carry, for one of a given type.
+    """Return the Spark SQL expression whose values Arrow can carry, for one of a given type.
 
     Raises
     ------
@@ -33,7 +33,7 @@ def physical_expression(expression: str, data_type: DataType) -> str:
 
 
 def arrived_type(expression: str, data_type: DataType) -> pa.DataType:
-    """Give the physical Arrow type of an expression that ``physical_expression`` gave, from its Spark type."""
+    """Return the physical Arrow type of an expression that ``physical_expression`` gave, from its Spark type."""
     return physical_type(_arrow_type(expression, data_type))
 
 
@@ -54,7 +54,7 @@ def _arrow_type(expression: str, data_type: DataType) -> pa.DataType:
 
 
 def _holds_year_month_interval(data_type: DataType) -> bool:
-    """Say whether a type is, or contains, a year-month interval."""
+    """Whether a type is, or contains, a year-month interval."""
     from pyspark.sql.types import ArrayType, MapType, StructType, YearMonthIntervalType
 
     match data_type:

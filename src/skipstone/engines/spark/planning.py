@@ -113,7 +113,7 @@ class SparkPlanner:
         return str(Path(file.name))
 
     def explained(self, key: int) -> Plan | None:
-        """Give a recent plan for ``explain``: its labelled trees, without which objects were kept."""
+        """Return a recent plan for ``explain``: its labelled trees, without which objects were kept."""
         with self._lock:
             return self._plans.get(key)
 
@@ -180,7 +180,7 @@ _BUILT_IN_STORES: dict[str, type[MetadataStore]] = {
 
 
 def store_for(spark: SparkSession, settings: Mapping[str, str]) -> MetadataStore:
-    """Give the metadata store that the settings (without their prefix) choose; one per application and settings.
+    """Return the metadata store that the settings (without their prefix) choose; one per application and settings.
 
     Raises
     ------
@@ -217,7 +217,7 @@ _applications: WeakKeyDictionary[SparkContext, str] = WeakKeyDictionary()
 
 
 def _application(spark: SparkSession) -> str:
-    """Give the id of a session's application, asked of the JVM once: every query wants it."""
+    """Return the id of a session's application, asked of the JVM once: every query wants it."""
     context = spark.sparkContext
     known = _applications.get(context)
     if known is None:
@@ -252,6 +252,6 @@ def attach(spark: SparkSession) -> SparkSession:
 
 
 def planner_of(spark: SparkSession) -> SparkPlanner:
-    """Give the planner that serves a session."""
+    """Return the planner that serves a session."""
     attach(spark)
     return _planners[_application(spark)]

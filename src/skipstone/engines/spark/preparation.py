@@ -29,7 +29,7 @@ class ScanPreparation:
         return {c["n"]: c["d"] for c in self.scan.describe()["columns"] if c.get("d")}
 
     def type_of(self, expression: str) -> str:
-        """Give the Spark type of a SQL expression over the dataset's columns.
+        """Return the Spark type of a SQL expression over the dataset's columns.
 
         Raises
         ------
@@ -58,7 +58,7 @@ class ScanPreparation:
         return tuple(function["n"] for function in found)
 
     def condition(self, predicate: str) -> Mapping[str, Any]:
-        """Give a SQL predicate over the dataset's columns as a query's condition would reach the planner.
+        """Return a SQL predicate over the dataset's columns as a query's condition would reach the planner.
 
         It is what ``expressions.from_spark.read_expression`` reads, after Spark's own optimizer has been over it.
 

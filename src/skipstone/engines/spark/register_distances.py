@@ -57,7 +57,7 @@ def _by_rows(function: Callable[[pa.Array, pa.Array], pa.Array]) -> Callable[[An
 
 
 def _column(value: Any) -> pa.Array:
-    """Give one value as a column; a struct comes as a row with names."""
+    """Return one value as a column; a struct comes as a row with names."""
     if hasattr(value, "asDict"):
         return pa.array([value.asDict()])
     return pa.array([list(value)], pa.list_(pa.float64()) if not value else None)
@@ -138,13 +138,13 @@ def _check_metric(spark: SparkSession, name: str, sample: Sequence[Any]) -> None
 
 
 def _refuse(name: str, why: str) -> None:
-    """Say why a function is not a metric."""
+    """Return why a function is not a metric."""
     msg = f"{name} is not a metric: {why}"
     raise SettingError(msg)
 
 
 def _type_of(value: Any) -> str:
-    """Give the Spark type of a value of a sample."""
+    """Return the Spark type of a value of a sample."""
     match value:
         case str():
             return "string"

@@ -56,7 +56,7 @@ class _Builder(SparkSession.Builder):
     """
 
     def getOrCreate(self) -> SparkSession:  # noqa: N802  (Spark's name)
-        """Give the session, with the bridge in it and the planner attached."""
+        """Return the session, with the bridge in it and the planner attached."""
         return self._attached(super().getOrCreate)
 
     def create(self) -> SparkSession:

@@ -115,7 +115,7 @@ def _unregistered() -> Iterator[None]:
 
 
 def _plugin_packages(indexes: Iterable[Index], others: Iterable[type]) -> list[ModuleType]:
-    """Give the top-level packages of the index, metadata and other types that are not Skipstone's own."""
+    """Return the top-level packages of the index, metadata and other types that are not Skipstone's own."""
     types = [*others, *(t for index in indexes for t in (type(index), index.metadata_type))]
     classes = {c for t in types for c in t.__mro__}
     names = {c.__module__ for c in classes if c.__module__.partition(".")[0] not in _FOUND_EVERYWHERE}

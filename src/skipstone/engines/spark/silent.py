@@ -31,7 +31,7 @@ def must_be_silent(bound: Iterable[BoundIndex]) -> bool:
 
 
 def collect_silently(frame: DataFrame) -> list[bytes]:
-    """Give the values of a DataFrame's only column, which is binary, by a job that does not tell its plan."""
+    """Return the values of a DataFrame's only column, which is binary, by a job that does not tell its plan."""
     with tempfile.TemporaryDirectory(prefix="skipstone-") as folder:
         file = Path(folder) / "values"
         Client(frame.sparkSession).collect_silently(frame, file)

@@ -92,7 +92,7 @@ def _is_partitioned(described: Mapping[str, Any]) -> bool:
 
 
 def _below(path: str, root: str) -> tuple[str, ...]:
-    """Give the names by which a path lies below a root; none when it does not.
+    """Return the names by which a path lies below a root; none when it does not.
 
     >>> _below("file:/data/_skipstone/_parts", "file:/data"), _below("file:/database", "file:/data")
     (('_skipstone', '_parts'), ())

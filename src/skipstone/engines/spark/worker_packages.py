@@ -100,7 +100,7 @@ class WorkerPackages:
         return hashlib.md5("\n".join(sorted(own)).encode(), usedforsecurity=False).hexdigest() if own else ""
 
     def changed_here(self, evidence: Collection[str]) -> bool:
-        """Say whether files changed, as the driver sees them, after the application started."""
+        """Whether files changed, as the driver sees them, after the application started."""
         return _stale(newest_changes(evidence), _started(self._context)) is not None
 
     def _questions(self, sets: Sequence[frozenset[str]]) -> list[Question]:
@@ -122,7 +122,7 @@ class WorkerPackages:
             return [state.questions[names] for names in sets]
 
     def _must_ask(self, names: frozenset[str], state: _State) -> bool:
-        """Say whether there is no answer, or it is to be had anew, or it was a failure long ago."""
+        """Whether there is no answer, or it is to be had anew, or it was a failure long ago."""
         known = state.questions.get(names)
         if known is None or (self._anew and names not in self._asked_anew):
             return True
@@ -188,7 +188,7 @@ def _stale(changes: Mapping[str, int], started: int) -> str | None:
 
 
 def _differing(here: Collection[str], there: Collection[str]) -> Answer:
-    """Say which package workers have in another version, or not at all."""
+    """Return which package workers have in another version, or not at all."""
     mine, theirs = (dict(version.split("==", 1) for version in versions) for versions in (here, there))
     name = min(name for name in mine.keys() | theirs.keys() if mine.get(name) != theirs.get(name))
     problem = (
@@ -199,7 +199,7 @@ def _differing(here: Collection[str], there: Collection[str]) -> Answer:
 
 
 def _surroundings(context: SparkContext) -> tuple[Any, ...]:
-    """Give what decides which workers there are and where they look for modules."""
+    """Return what decides which workers there are and where they look for modules."""
     spark: Any = context._jsc.sc()
     included: Any = getattr(context, "_python_includes", None)
     return (

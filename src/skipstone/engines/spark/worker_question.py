@@ -102,7 +102,7 @@ def _times(path: Sequence[str]) -> list[int]:
 
 
 def _found_on(name: str, path: Sequence[str]) -> str:
-    """Say where a search path has a module."""
+    """Return where a search path has a module."""
     spec = PathFinder.find_spec(name, list(path))
     return "" if spec is None else where(spec)
 

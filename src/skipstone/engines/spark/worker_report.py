@@ -85,7 +85,7 @@ def report_of(sets: Iterable[frozenset[str]], *, copies_stay: bool) -> Report:
 
 
 def _is_sparks_copy(name: str, place: str, root: str) -> bool:
-    """Say whether a module is the copy that Spark made of an added file, and workers can never have had another."""
+    """Whether a module is the copy that Spark made of an added file, and workers can never have had another."""
     if not place or Path(place).parent.resolve() != Path(root).resolve():
         return False
     inside = f"{Path(root).resolve()}{os.sep}"
@@ -94,7 +94,7 @@ def _is_sparks_copy(name: str, place: str, root: str) -> bool:
 
 
 def _imported_from(name: str, place: str) -> str | None:
-    """Say where a module was imported from, if that is not where it would be imported from now."""
+    """Return where a module was imported from, if that is not where it would be imported from now."""
     spec = getattr(sys.modules.get(name), "__spec__", None)
     if spec is None or spec.origin is None or spec.origin == place:
         return None
@@ -108,7 +108,7 @@ def newest_changes(paths: Iterable[str]) -> dict[str, int]:
 
 
 def _changed(path: str) -> int:
-    """Give the newest time of a file; one that is gone changes now."""
+    """Return the newest time of a file; one that is gone changes now."""
     try:
         found = os.stat(path)  # noqa: PTH116  (a string will do, and there are many)
     except OSError:
@@ -159,6 +159,6 @@ def zone() -> str:
 
 
 def _offset(moment: int) -> tuple[int, str]:
-    """Give the offset and name of local time at a moment."""
+    """Return the offset and name of local time at a moment."""
     then = time.localtime(moment)
     return then.tm_gmtoff, then.tm_zone

@@ -18,7 +18,7 @@ _MOST_SHORT = 1 << 15
 
 
 def edit_distances(texts: Sequence[str], origin: str) -> npt.NDArray[np.int64]:
-    """Give the Levenshtein distance of every text from one, counted in code points.
+    """Return the Levenshtein distance of every text from one, counted in code points.
 
     Examples
     --------

@@ -270,7 +270,7 @@ class ComputedMetric(Metric):
 
     @abstractmethod
     def tolerance(self, kind: int) -> Tolerance:
-        """Give the error of computed distances between points of a kind."""
+        """Return the error of computed distances between points of a kind."""
 
     @staticmethod
     def size(points: Points) -> int:
@@ -294,7 +294,7 @@ class VectorMetric(ComputedMetric):
         return _NUMBERS.fullmatch(spark_type) is not None
 
     def defined(self, points: Floats) -> Flags:
-        """Say which points have distances at all; those that are not finite do."""
+        """Return which points have distances at all; those that are not finite do."""
         return np.ones(len(points), np.bool_)
 
     def prepare(self, points: Floats) -> Floats:
@@ -595,11 +595,11 @@ def as_element(point: Floats, element: np.dtype[Any]) -> Floats:
 
 
 def _length(vectors: Floats) -> Floats:
-    """Give the Euclidean length of each row."""
+    """Return the Euclidean length of each row."""
     return np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
 
 
 def is_number(value: Any) -> bool:
-    """Say whether a coordinate is a finite number."""
+    """Whether a coordinate is a finite number."""
     number = isinstance(value, int | float | Decimal | np.integer | np.floating) and not isinstance(value, bool)
     return number and math.isfinite(value)

@@ -150,17 +150,17 @@ def find_metric(name: str) -> Metric:
 
 
 def _plain(number: Any) -> int | float:
-    """Give a number as the manifest can keep it."""
+    """Return a number as the manifest can keep it."""
     return int(number) if isinstance(number, int | np.integer) else float(number)
 
 
 def _fit(numbers: Sequence[Any], spark_type: str) -> bool:
-    """Say whether a type of whole numbers, if it is one, can hold such numbers."""
+    """Whether a type of whole numbers, if it is one, can hold such numbers."""
     return spark_type not in _WHOLE or all(isinstance(number, int) for number in numbers)
 
 
 def _is_spelled(spark_type: str) -> bool:
-    """Say whether literals of a type can be written in SQL here."""
+    """Whether literals of a type can be written in SQL here."""
     return spark_type == "string" or any(shape.fullmatch(spark_type) for shape in (_SCALAR, _ARRAY))
 
 
@@ -180,7 +180,7 @@ def sql_literal(value: Any, spark_type: str) -> str:
 
 
 def _same(origin: Any, value: Any, spark_type: str) -> bool:
-    """Say whether a literal of the column's type is what an origin is when written in that type."""
+    """Whether a literal of the column's type is what an origin is when written in that type."""
     match origin, value:
         case str(), str():
             return origin == value
@@ -194,7 +194,7 @@ def _same(origin: Any, value: Any, spark_type: str) -> bool:
 
 
 def _single(number: float) -> float | None:
-    """Give the single-precision number that Spark reads where a number is written; ``None`` next to a tie.
+    """Return the single-precision number that Spark reads where a number is written; ``None`` next to a tie.
 
     What is written is not quite the number but nearer to it than to its neighbours; where all of these are rounded to
     the same, so is what is written.
@@ -204,12 +204,12 @@ def _single(number: float) -> float | None:
 
 
 def _element(spark_type: str) -> str:
-    """Give the type of an array's elements."""
+    """Return the type of an array's elements."""
     return spark_type.removeprefix("array<").removesuffix(">")
 
 
 def _is_not_finite(value: Any) -> bool:
-    """Say whether a literal is NULL, NaN or infinite, in the whole or in a part."""
+    """Whether a literal is NULL, NaN or infinite, in the whole or in a part."""
     if isinstance(value, tuple):
         return any(map(_is_not_finite, value))
     return value is None or (isinstance(value, float) and not math.isfinite(value))

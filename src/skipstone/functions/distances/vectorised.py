@@ -26,22 +26,22 @@ __all__ = ["FUNCTIONS"]
 
 
 def euclidean_distance(one: pa.Array, other: pa.Array) -> pa.Array:
-    """Give the lengths of the differences."""
+    """Return the lengths of the differences."""
     return _between("euclidean", one, other)
 
 
 def manhattan_distance(one: pa.Array, other: pa.Array) -> pa.Array:
-    """Give the sums of the absolute differences."""
+    """Return the sums of the absolute differences."""
     return _between("manhattan", one, other)
 
 
 def haversine_distance(one: pa.Array, other: pa.Array) -> pa.Array:
-    """Give the metres between points on the globe."""
+    """Return the metres between points on the globe."""
     return _between("haversine", one, other)
 
 
 def angular_distance(one: pa.Array, other: pa.Array) -> pa.Array:
-    """Give the angles between directions."""
+    """Return the angles between directions."""
     return _between("angular", one, other)
 
 

@@ -29,7 +29,7 @@ class Vectors:
     lengths: npt.NDArray[np.int64]
 
     def matrix(self, rows: npt.NDArray[np.intp], length: int) -> npt.NDArray[np.float64]:
-        """Give rows of one length as a matrix, without copying where they follow one another."""
+        """Return rows of one length as a matrix, without copying where they follow one another."""
         starts = self.starts[rows]
         if not len(rows):
             return np.zeros((0, length))
@@ -68,7 +68,7 @@ def read_vectors(column: pa.Array) -> Vectors:
 
 
 def _points(column: pa.StructArray) -> pa.Array:
-    """Give structs of a latitude and a longitude as arrays of the two, in this order."""
+    """Return structs of a latitude and a longitude as arrays of the two, in this order."""
     names = [field.name.lower() for field in column.type]
     parts = [_doubles_or_null(child) for child in column.flatten()]  # a field of a NULL is NULL
     one, other = parts[::-1] if names[0] in _SECOND_FIRST else parts
@@ -86,7 +86,7 @@ def _doubles_or_null(numbers: pa.Array) -> tuple[npt.NDArray[np.float64], npt.ND
 
 
 def _doubles(numbers: pa.Array) -> npt.NDArray[np.float64]:
-    """Give the nearest doubles; anything in place of NULL.
+    """Return the nearest doubles; anything in place of NULL.
 
     Decimals go through text: that is rounded once and correctly, as Python's ``float`` does with a literal.
     """

@@ -117,7 +117,7 @@ def _bounds(coordinates: Floats, owners: npt.NDArray[np.intp], count: int) -> Fl
 
 
 def _coordinates(geometries: list[Any]) -> tuple[Floats, npt.NDArray[np.intp]]:
-    """Give the x and y of all corners of geometries, in order, and for each the place of its geometry."""
+    """Return the x and y of all corners of geometries, in order, and for each the place of its geometry."""
     if HAS_SHAPELY and geometries:
         import shapely
 
@@ -135,7 +135,7 @@ def _coordinates(geometries: list[Any]) -> tuple[Floats, npt.NDArray[np.intp]]:
 
 
 def coordinates_of(geometry: str | bytes) -> Floats:
-    """Give the x and y of all corners of one geometry, read without any library.
+    """Return the x and y of all corners of one geometry, read without any library.
 
     Raises
     ------

@@ -94,7 +94,7 @@ def _distance(lat_first: bool, one: pd.Series, *other: pd.Series) -> pd.Series: 
 
 
 def _within_distance(lat_first: bool, one: pd.Series, other: pd.Series, distance: pd.Series) -> pd.Series:  # noqa: ARG001, FBT001
-    """Say whether geometries come within a distance of one another."""
+    """Whether geometries come within a distance of one another."""
     import shapely
 
     far = _numbers(distance)
@@ -127,7 +127,7 @@ FUNCTIONS: Mapping[str, tuple[str, str, Function]] = {
 
 
 def vectorised(name: str, *, lat_first: bool) -> Callable[..., pd.Series]:
-    """Give a function of columns for Spark."""
+    """Return a function of columns for Spark."""
 
     def function(*columns: pd.Series) -> pd.Series:
         with np.errstate(all="ignore"):  # of coordinates that are very large or infinite
@@ -197,7 +197,7 @@ def _bytes(geometries: Any, count: int) -> pd.Series:
 
 
 def _repeated(values: Any, count: int) -> pd.Series:
-    """Give a column; one value of constants stands for all."""
+    """Return a column; one value of constants stands for all."""
     if np.ndim(values) == 0:
         values = [values] * count
     return pd.Series(values)

@@ -75,14 +75,14 @@ class _GeoFunctions(Implication):
 
     @abstractmethod
     def function(self, call: Call) -> GeoFunction | None:
-        """Say what a call does, or ``None`` when it is none of the set's."""
+        """Return what a call does, or ``None`` when it is none of the set's."""
 
     @abstractmethod
     def constant(self, expression: Expression) -> str | bytes | None:
-        """Give a geometry that is the same for all rows, as text or bytes."""
+        """Return a geometry that is the same for all rows, as text or bytes."""
 
     def implied(self, leaf: Expression) -> Expression | None:
-        """Give the bounds of the coordinates, and that the place meets the geometry; the module's text says why.
+        """Return the bounds of the coordinates, and that the place meets the geometry; the module's text says why.
 
         ``NOT ST_Disjoint(a, b)`` is TRUE only if ``a`` and ``b`` have a point in common: that is its definition.
         """
@@ -106,14 +106,14 @@ class _GeoFunctions(Implication):
         return None
 
     def _within_distance(self, function: GeoFunction, arguments: tuple[Expression, ...]) -> Expression | None:
-        """Say what it implies that a test of distances is TRUE; one on the sphere is not for us."""
+        """Return what it implies that a test of distances is TRUE; one on the sphere is not for us."""
         match arguments:
             case (one, other, Literal(far)) | (one, other, Literal(far), Literal(False)):
                 return self._near(function, (one, other), far)
         return None
 
     def _near(self, function: GeoFunction, arguments: tuple[Expression, ...], distance: Any) -> Expression | None:
-        """Say what it implies that two geometries come within a distance, if one of them is constant.
+        """Return what it implies that two geometries come within a distance, if one of them is constant.
 
         The other may be given by two numbers.
         """
@@ -130,7 +130,7 @@ class _GeoFunctions(Implication):
         return None
 
     def _place(self, subject: Expression) -> tuple[Expression, ...]:
-        """Give the x and y of a point, or a column of geometries; nothing when it is neither."""
+        """Return the x and y of a point, or a column of geometries; nothing when it is neither."""
         match subject:
             case Column(type=type_):
                 return (subject,) if self.is_geometry(type_) else ()
@@ -148,12 +148,12 @@ class _GeoFunctions(Implication):
 
     @abstractmethod
     def is_geometry(self, type_: str) -> bool:
-        """Say whether a column of a type holds geometries."""
+        """Whether a column of a type holds geometries."""
 
     def _implied_of(
         self, geometry: str | bytes | None, place: tuple[Expression, ...], distance: float
     ) -> Expression | None:
-        """Say what it implies that a place comes within a distance of a geometry."""
+        """Return what it implies that a place comes within a distance of a geometry."""
         try:
             shape = None if geometry is None else Shape.of(geometry)
         except GeometryError:
@@ -201,7 +201,7 @@ def _within(subject: Expression, low: float, high: float) -> list[Expression]:
 
 
 def _exact_column(subject: Expression) -> Column | None:
-    """Give the column whose values, as the nearest doubles, a function is given; a geometry column as it is."""
+    """Return the column whose values, as the nearest doubles, a function is given; a geometry column as it is."""
     while isinstance(subject, Cast) and subject.type == "double":
         subject = subject.child
     return subject if isinstance(subject, Column) else None
@@ -246,7 +246,7 @@ class RegisteredFunctions(_GeoFunctions):
         return None
 
     def is_geometry(self, type_: str) -> bool:
-        """Say whether it is text or bytes."""
+        """Whether it is text or bytes."""
         return type_ in ("string", "binary")
 
     def __str__(self) -> str:
@@ -274,7 +274,7 @@ class SedonaFunctions(_GeoFunctions):
         return None
 
     def is_geometry(self, type_: str) -> bool:
-        """Say whether it is Sedona's own type."""
+        """Whether it is Sedona's own type."""
         return type_.startswith(SEDONA_TYPE)
 
     def __str__(self) -> str:

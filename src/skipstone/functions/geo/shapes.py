@@ -68,7 +68,7 @@ class Shape:
         return cls((float(x), float(y), float(far_x), float(far_y)), _exact(geometry))
 
     def margin(self, distance: float) -> float:
-        """Give how far from the bounds something may be that is found to be within a distance of the geometry."""
+        """Return how far from the bounds something may be that is found to be within a distance of the geometry."""
         return distance * (1 + _MARGIN) + _MARGIN * max(1.0, *map(abs, self.bounds))
 
     def might_meet(self, boxes: Boxes, distance: float = 0.0) -> npt.NDArray[np.bool_]:
@@ -109,7 +109,7 @@ class Shape:
 
 
 def _exact(geometry: str | bytes) -> Any:
-    """Give the geometry itself for shapely, if it may be used."""
+    """Return the geometry itself for shapely, if it may be used."""
     if not HAS_SHAPELY:
         return None
     import shapely

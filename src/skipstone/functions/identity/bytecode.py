@@ -17,7 +17,7 @@ _HASHED, _CHECKED = 1, 2
 
 
 def hides_source(path: str, source: bytes) -> bool:
-    """Say whether byte code of something else would be run in the place of a source."""
+    """Whether byte code of something else would be run in the place of a source."""
     try:
         compiled = Path(cache_from_source(path))
         content = compiled.read_bytes()
@@ -42,7 +42,7 @@ def hides_source(path: str, source: bytes) -> bool:
 
 
 def state_of(path: Path) -> tuple[int, ...]:
-    """Give what changes with a source or with its byte code: times and sizes."""
+    """Return what changes with a source or with its byte code: times and sizes."""
     found: list[int] = []
     for file in (path, Path(cache_from_source(path))):
         try:

@@ -87,7 +87,7 @@ class Installed:
     unknown: str = ""
 
     def unlisted(self, root: str, names: Iterable[str]) -> bool:
-        """Say whether one of some modules is there, and no distribution lists it: someone else put it there."""
+        """Whether one of some modules is there, and no distribution lists it: someone else put it there."""
         paths = [os.path.join(*name.split(".")) for name in names if "." in name.strip(".")]  # noqa: PTH118
         files = [path + end for path in paths for end in (".py", f"{os.sep}__init__.py")]
         unlisted = [path for path in files if self.recorded is not None and path not in self.recorded]
@@ -95,7 +95,7 @@ class Installed:
 
 
 def installation() -> Installation:
-    """Give what changes when something is installed: the folders that modules come from, and when they changed."""
+    """Return what changes when something is installed: the folders that modules come from, and when they changed."""
     found = []
     for folder in sys.path:
         try:
@@ -136,7 +136,7 @@ def installed(name: str, places: tuple[str, ...], when: Installation) -> Install
 
 @lru_cache(maxsize=4096)
 def is_pythons_own(place: str) -> bool:
-    """Say whether a file or folder is part of Python itself."""
+    """Whether a file or folder is part of Python itself."""
     path = os.path.realpath(place)
     folders = [os.path.realpath(sysconfig.get_path(key)) for key in ("stdlib", "platstdlib")]
     if any(path.startswith(f"{folder}{os.sep}") for folder in site_folders()):
@@ -149,7 +149,7 @@ def is_pythons_own(place: str) -> bool:
 
 @cache
 def site_folders() -> tuple[str, ...]:
-    """Give the folders that this interpreter has for installed packages."""
+    """Return the folders that this interpreter has for installed packages."""
     found = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages()]
     if site.ENABLE_USER_SITE:
         found.append(site.getusersitepackages())
@@ -157,7 +157,7 @@ def site_folders() -> tuple[str, ...]:
 
 
 def module_named(entry: str) -> str | None:
-    """Give the name of the module that an entry of a folder could be imported as; ``None`` when it is none."""
+    """Return the name of the module that an entry of a folder could be imported as; ``None`` when it is none."""
     if entry.endswith(IMPORTABLE):
         return entry.partition(".")[0] or None
     return None if "." in entry or entry == "__pycache__" else entry
@@ -178,7 +178,7 @@ class _Facts:
 
 
 def _own_folders(when: Installation) -> Installation:
-    """Give what of an installation is the interpreter's own, and changes with distributions only."""
+    """Return what of an installation is the interpreter's own, and changes with distributions only."""
     return tuple((folder, changed) for folder, changed in when if _real(folder) in site_folders())
 
 
@@ -190,7 +190,7 @@ def _real(folder: str) -> str:
 
 @lru_cache(maxsize=4)
 def _site(folders: Installation) -> tuple[Mapping[str, list[_Facts]], Mapping[str, _Facts]]:
-    """Give the distributions in the interpreter's own folders, by their top-level modules and by their names."""
+    """Return the distributions in the interpreter's own folders, by their top-level modules and by their names."""
     by_module: dict[str, list[_Facts]] = {}
     by_name: dict[str, _Facts] = {}
     for one in map(_facts, distributions(path=[folder for folder, _ in folders])):
@@ -239,13 +239,13 @@ def _headers(one: Distribution) -> list[tuple[str, str]]:
 
 
 def _all_recorded(some: Iterable[_Facts]) -> frozenset[str] | None:
-    """Give the files that distributions list; ``None`` when one of them has no list."""
+    """Return the files that distributions list; ``None`` when one of them has no list."""
     lists = [one.recorded for one in some]
     return None if None in lists else frozenset(path for files in lists for path in files or ())
 
 
 def _lists(one: _Facts, name: str, places: Iterable[str]) -> bool:
-    """Say whether a distribution lists a module, as it is imported from these places, as its own."""
+    """Whether a distribution lists a module, as it is imported from these places, as its own."""
     inside = f"{one.root}{os.sep}"
     within = [real.removeprefix(inside) for p in places if (real := os.path.realpath(p)).startswith(inside)]
     if one.recorded is None:
@@ -254,7 +254,7 @@ def _lists(one: _Facts, name: str, places: Iterable[str]) -> bool:
 
 
 def _is_editable(one: Distribution) -> bool:
-    """Say whether a distribution stands for sources elsewhere."""
+    """Whether a distribution stands for sources elsewhere."""
     try:
         return bool(json.loads(one.read_text("direct_url.json") or "{}").get("dir_info", {}).get("editable"))
     except (ValueError, AttributeError):
@@ -363,13 +363,13 @@ def _imported(one: _Facts) -> frozenset[str]:
 
 @lru_cache(maxsize=1024)
 def _sources(one: _Facts) -> tuple[str, ...]:
-    """Give the sources of a distribution without its own tests, which are not what a function runs."""
+    """Return the sources of a distribution without its own tests, which are not what a function runs."""
     files = _walked(one) if one.recorded is None else one.recorded
     return tuple(path for path in files if path.endswith(".py") and not _TESTS & set(Path(path).parts))
 
 
 def _walked(one: _Facts) -> list[str]:
-    """Give the files of the modules of a distribution that does not list them."""
+    """Return the files of the modules of a distribution that does not list them."""
     found = []
     for module in one.modules:
         place = Path(one.root, module)

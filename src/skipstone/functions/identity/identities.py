@@ -72,11 +72,11 @@ class FunctionIdentities:
         self._is_collected = is_collected
 
     def of(self, name: str, kind: str, raw: str) -> str | None:
-        """Give a function's identity."""
+        """Return a function's identity."""
         return self.known(name, kind, raw).identity
 
     def known(self, name: str, kind: str, raw: str) -> Known:
-        """Give a function's identity, or say why it has none."""
+        """Return a function's identity, or say why it has none."""
         if raw.startswith(_CHANGED_JAR):
             return Known(None, CHANGED_JAR)
         bound, _, version = self._settings.get(f"{VERSION_SETTING}{name.lower()}", "").partition(" ")
@@ -101,7 +101,7 @@ class FunctionIdentities:
         return f"{raw}@{hashlib.sha256(' '.join(versions).encode()).hexdigest()[:16]}" if versions else raw
 
     def problem(self, kind: str, raw: str) -> str:
-        """Say why a function may not be, for workers, what the driver takes it for; empty when it is."""
+        """Return why a function may not be, for workers, what the driver takes it for; empty when it is."""
         if raw.startswith(_CHANGED_JAR):
             return CHANGED_JAR
         if kind != "python":
@@ -131,7 +131,7 @@ class FunctionIdentities:
         return Known(" ".join([f"python {_INTERPRETER.sub('', raw)} {python}", *zone, *here.versions]), why)
 
     def _edited(self, kind: str, raw: str) -> str:
-        """Say whether workers may run a function with a stated version as it was before it was edited."""
+        """Whether workers may run a function with a stated version as it was before it was edited."""
         packages = self._packages(raw) if kind == "python" and self._workers is not None else None
         if packages is None or self._workers is None:
             return ""
@@ -157,7 +157,7 @@ class FunctionIdentities:
         return self._workers.of(packages)
 
     def _packages(self, raw: str) -> frozenset[str] | None:
-        """Give the packages that a Python function refers to; ``None`` when its pickled form is not known."""
+        """Return the packages that a Python function refers to; ``None`` when its pickled form is not known."""
         if raw not in _references:
             command = self._command(raw.removeprefix(_SESSION_ONLY))
             if command is None:
@@ -166,7 +166,7 @@ class FunctionIdentities:
         return _references[raw]
 
     def difference(self, recorded: Mapping[str, str], condition: Expression) -> str | None:
-        """Say which function of a condition is not the recorded one of its name, or ``None`` when all are."""
+        """Return which function of a condition is not the recorded one of its name, or ``None`` when all are."""
         names = {name.lower(): identity for name, identity in recorded.items()}
         for call in calls_of(condition) if names else ():
             then = names.get(call.name.lower())
@@ -186,5 +186,5 @@ _references: dict[str, frozenset[str] | None] = {}
 
 
 def calls_of(condition: Expression) -> Iterator[Call]:
-    """Give the calls of users' functions in a condition."""
+    """Return the calls of users' functions in a condition."""
     return (vertex for vertex in condition.walk() if isinstance(vertex, Call) and vertex.kind in _USERS)

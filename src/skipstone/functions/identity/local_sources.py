@@ -92,12 +92,12 @@ def local_sources(name: str, places: Sequence[str | None], wanted: Collection[st
 
 
 def _inside(path: str, root: Path) -> str:
-    """Give the path of a file within a folder, or its name if it is the root itself."""
+    """Return the path of a file within a folder, or its name if it is the root itself."""
     return Path(path).relative_to(root).as_posix() if path != str(root) else root.name
 
 
 def _files(place: str, most: int) -> list[str] | None:
-    """Give the files that can be imported in a folder, or a file itself; ``None`` when there is no telling."""
+    """Return the files that can be imported in a folder, or a file itself; ``None`` when there is no telling."""
     if os.path.isfile(place):  # noqa: PTH113  (many)
         return [str(Path(place))]
     if not os.path.isdir(place):  # noqa: PTH112  (many)
@@ -125,7 +125,7 @@ def _is_data_in_zip(place: str) -> bool:
 
 @lru_cache(maxsize=64)
 def _names_in_zip(archive: str, state: tuple[int, ...]) -> frozenset[str] | None:  # noqa: ARG001  (the state it is of)
-    """Give the names in a zip; ``None`` for what is none."""
+    """Return the names in a zip; ``None`` for what is none."""
     try:
         with zipfile.ZipFile(archive) as zipped:
             return frozenset(zipped.namelist())
@@ -168,7 +168,7 @@ def _module(inside: str) -> str:
 
 
 def _reached(modules: Mapping[str, Imports], wanted: Iterable[str]) -> set[str]:
-    """Give the modules that are imported by names, and by those modules in their turn."""
+    """Return the modules that are imported by names, and by those modules in their turn."""
     reached: set[str] = set()
     waiting = list(wanted)
     while waiting:

@@ -15,7 +15,7 @@ _PACKAGE = Path(__file__).parents[2]
 
 @cache
 def own_sources() -> dict[str, bytes]:
-    """Give the files by their paths, read once: what is sent to workers and what is said of it are then the same."""
+    """Return the files by their paths, read once: what is sent to workers and what is said of it are then the same."""
     archive = next((folder for folder in _PACKAGE.parents if zipfile.is_zipfile(folder)), None)
     if archive is None:
         root = _PACKAGE.parent
@@ -28,7 +28,7 @@ def own_sources() -> dict[str, bytes]:
 
 
 def own_files() -> list[str]:
-    """Give the paths of the files; none when they are in a zip."""
+    """Return the paths of the files; none when they are in a zip."""
     paths = sorted(_PACKAGE.rglob("*.py"))
     return [str(path) for path in paths if path.relative_to(_PACKAGE).parts[0] not in _NOT_SHIPPED]
 

@@ -91,7 +91,7 @@ class Packages:
 
 
 def packages_named(command: bytes) -> frozenset[str] | None:
-    """Give the modules that a pickled function may refer to; ``None`` for what is no pickle.
+    """Return the modules that a pickled function may refer to; ``None`` for what is no pickle.
 
     Every text in the pickle that could name a module counts as a reference, and so does what such a module needs in
     its turn: one too many only makes the identity stricter.
@@ -104,7 +104,7 @@ def packages_named(command: bytes) -> frozenset[str] | None:
 
 
 def _texts(command: bytes) -> Iterator[str]:
-    """Give the texts in a pickle, and in pickles within it."""
+    """Yield the texts in a pickle, and in pickles within it."""
     for _, argument, _ in pickletools.genops(command):
         if isinstance(argument, str):
             yield argument
@@ -116,7 +116,7 @@ def _texts(command: bytes) -> Iterator[str]:
 
 
 def _names_in(text: str) -> Iterator[str]:
-    """Give what in a text could be the name of a module: all of it, and every word.
+    """Yield what in a text could be the name of a module: all of it, and every word.
 
     The path of a source, which code carries along for its tracebacks, names none: whoever makes a name of a part of it
     imports by a computed name, and such code is not known at all (``is_dynamic``).
@@ -144,7 +144,7 @@ _evidence: ContextVar[set[str] | None] = ContextVar("evidence", default=None)
 
 
 def package_versions(names: Iterable[str]) -> list[str] | None:
-    """Give the versions of modules and of all that these need; ``None`` when one has none."""
+    """Return the versions of modules and of all that these need; ``None`` when one has none."""
     found = packages_here(names).versions
     return None if found is None else list(found)
 
@@ -198,7 +198,7 @@ def find_module(name: str) -> ModuleSpec | None:
 
 
 def where(spec: ModuleSpec) -> str:
-    """Give the file of a module, or the folders of a package that has none."""
+    """Return the file of a module, or the folders of a package that has none."""
     return spec.origin or ":".join(map(str, spec.submodule_search_locations or ()))
 
 
@@ -237,14 +237,14 @@ def _found(top: str, wanted: Collection[str], when: Installation, places: dict[s
 
 
 def _is_plain(spec: ModuleSpec) -> bool:
-    """Say whether Python itself imports a module, from a file or from folders."""
+    """Whether Python itself imports a module, from a file or from folders."""
     if spec.loader in _OF_PYTHON or type(spec.loader) in _OF_FILES:
         return True
     return spec.origin is None and (spec.loader is None or type(spec.loader) is NamespaceLoader)
 
 
 def _of_file(top: str, spec: ModuleSpec) -> ModuleSpec | None:
-    """Give what Python itself would import in the place of what another finds; ``None`` when that is something else.
+    """Return what Python itself would import in the place of what another finds; ``None`` when that is something else.
 
     Whoever else imports a file that Python would import is taken to leave its meaning as it is, and so is a library
     that brings a newer state of a module of Python's own.
@@ -282,7 +282,7 @@ def _of_places(top: str, spec: ModuleSpec, wanted: Collection[str], when: Instal
 
 
 def _there(names: tuple[str, ...], when: Installation) -> tuple[str, ...]:
-    """Give the names that are modules now, and not Python's own."""
+    """Return the names that are modules now, and not Python's own."""
     return _known_there(names, tuple(_modules_in(folder, changed) for folder, changed in when))
 
 
@@ -305,7 +305,7 @@ def _known_there(names: tuple[str, ...], path: tuple[tuple[str, int | frozenset[
 
 
 def _is_pythons(top: str, spec: ModuleSpec) -> bool:
-    """Say whether a module is one of Python's own, as it came with it."""
+    """Whether a module is one of Python's own, as it came with it."""
     return top in _PYTHONS and bool(spec.origin) and is_pythons_own(str(spec.origin))
 
 
@@ -322,7 +322,7 @@ def _once(folders: Iterable[str]) -> list[str]:
 
 @cache
 def _extends_path(origin: str) -> bool:
-    """Say whether an installed package may look for its modules in other folders as well."""
+    """Whether an installed package may look for its modules in other folders as well."""
     try:
         text = Path(origin).read_bytes() if origin.endswith("__init__.py") else b""
     except OSError:

@@ -46,7 +46,7 @@ class Imports:
 
 
 def is_dynamic(name: str) -> bool:
-    """Say whether a name in a function's code is that of a way to import, or to run, what only a run tells."""
+    """Whether a name in a function's code is that of a way to import, or to run, what only a run tells."""
     return name in _DYNAMIC
 
 
@@ -145,7 +145,7 @@ class _Finder:
         return True
 
     def _base(self, package: ast.expr | None) -> str | None:
-        """Give the package that a name is relative to."""
+        """Return the package that a name is relative to."""
         if isinstance(package, ast.Constant) and isinstance(package.value, str):
             return package.value
         if isinstance(package, ast.Name) and package.id in _HERE:
@@ -173,12 +173,12 @@ class _Finder:
 
 
 def _name(vertex: ast.expr) -> str:
-    """Give the last name of a dotted one; empty for anything else."""
+    """Return the last name of a dotted one; empty for anything else."""
     return vertex.id if isinstance(vertex, ast.Name) else vertex.attr if isinstance(vertex, ast.Attribute) else ""
 
 
 def _beginning(name: ast.expr) -> tuple[str | None, bool]:
-    """Give the text that a name begins with, and whether it is all; no text when that is the module's own name.
+    """Return the text that a name begins with, and whether it is all; no text when that is the module's own name.
 
     A name of which no beginning is known begins with an empty text.
     """

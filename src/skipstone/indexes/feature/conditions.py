@@ -45,7 +45,7 @@ class ConditionKeys:
         self._known: dict[int, tuple[Expression, bytes | None]] = {}
 
     def of(self, root: Expression) -> bytes | None:
-        """Give the key of a condition in the normal form."""
+        """Return the key of a condition in the normal form."""
         waiting = [root]
         while waiting:
             vertex = waiting[-1]
@@ -60,7 +60,7 @@ class ConditionKeys:
         return self._known[id(root)][1]
 
     def _joined(self, vertex: Expression, terms: tuple[Expression, ...]) -> bytes | None:
-        """Give the key of an AND or OR whose terms have theirs, in whatever order they stand."""
+        """Return the key of an AND or OR whose terms have theirs, in whatever order they stand."""
         keys = {self._known[id(term)][1] for term in terms}
         if None in keys:
             return None
@@ -68,7 +68,7 @@ class ConditionKeys:
 
 
 def _leaf_key(leaf: Expression) -> bytes | None:
-    """Give the key of a leaf: the words of its vertices in order, those of an IN's options sorted."""
+    """Return the key of a leaf: the words of its vertices in order, those of an IN's options sorted."""
     words: list[str] = []
     numbers: dict[str, int] = {}
     for vertex in leaf.walk():
@@ -113,14 +113,14 @@ def _call(call: Call, arity: int, numbers: dict[str, int]) -> str | None:
 
 
 def _is_exact(value: Any) -> bool:
-    """Say whether a literal's value is one that ``repr`` spells exactly."""
+    """Whether a literal's value is one that ``repr`` spells exactly."""
     if type(value) is tuple:
         return all(map(_is_exact, value))
     return value is None or type(value) in (bool, int, float, str, bytes, Decimal)
 
 
 def _exact(value: Any) -> Any:
-    """Give a value whose ``repr`` tells -0.0 from 0.0 and 1.0 from 1."""
+    """Return a value whose ``repr`` tells -0.0 from 0.0 and 1.0 from 1."""
     if type(value) is tuple:
         return tuple(map(_exact, value))
     return value.hex() if type(value) is float else value

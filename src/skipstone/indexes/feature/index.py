@@ -190,7 +190,7 @@ def _tree(condition: str) -> Expression:
 
 
 def _unfit(condition: Expression, padded: set[str]) -> str | None:
-    """Say why a predicate cannot be a feature, or ``None`` when it can."""
+    """Return why a predicate cannot be a feature, or ``None`` when it can."""
     if isinstance(condition, Literal):
         return "is the same for every row"
     columns = [vertex for vertex in condition.walk() if isinstance(vertex, Column)]
@@ -206,7 +206,7 @@ def _unfit(condition: Expression, padded: set[str]) -> str | None:
 
 
 def _unfit_vertex(vertex: Expression, padded: set[str]) -> str | None:
-    """Say what of a vertex means something else in another session, or cannot be told from something else."""
+    """Return what of a vertex means something else in another session, or cannot be told from something else."""
     types = [_type_of(vertex), *map(_type_of, vertex.children)]
     match vertex:
         case Call(deterministic=False):
@@ -223,18 +223,18 @@ def _unfit_vertex(vertex: Expression, padded: set[str]) -> str | None:
 
 
 def _type_of(vertex: Expression) -> str:
-    """Give the type of a vertex; what has none of its own is a predicate."""
+    """Return the type of a vertex; what has none of its own is a predicate."""
     return str(getattr(vertex, "type", "boolean"))
 
 
 @lru_cache(maxsize=1024)
 def _terms(condition: str) -> tuple[frozenset[bytes], ...]:
-    """Give a feature as an AND of terms, each the keys of its alternatives; no term at all for an unknown one."""
+    """Return a feature as an AND of terms, each the keys of its alternatives; no term at all for an unknown one."""
     return _keys(_tree(condition)) or ()
 
 
 def _keys(condition: Expression) -> tuple[frozenset[bytes], ...] | None:
-    """Give the keys of the alternatives of each term of a condition; ``None`` when one is not known."""
+    """Return the keys of the alternatives of each term of a condition; ``None`` when one is not known."""
     keys = ConditionKeys()
     terms = condition.terms if isinstance(condition, And) else (condition,)
     found = [_alternatives(term, keys) for term in terms]
@@ -242,7 +242,7 @@ def _keys(condition: Expression) -> tuple[frozenset[bytes], ...] | None:
 
 
 def _alternatives(term: Expression, keys: ConditionKeys) -> frozenset[bytes] | None:
-    """Give the keys of the terms of an OR, or of the term itself."""
+    """Return the keys of the terms of an OR, or of the term itself."""
     found = {keys.of(alternative) for alternative in (term.terms if isinstance(term, Or) else (term,))}
     return None if None in found else frozenset(key for key in found if key is not None)
 
@@ -255,7 +255,7 @@ class FeatureClause(Clause):
     place: int
 
     def might_match(self, metadata: Metadata) -> pa.BooleanArray:
-        """Give the bit; null where it is not known."""
+        """Return the bit; null where it is not known."""
         return metadata.field(self.index, f"f{self.place}")
 
     @property

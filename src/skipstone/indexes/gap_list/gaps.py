@@ -34,7 +34,7 @@ _LEADING = np.array([(1 << 64) - (1 << 8 * (8 - count)) for count in range(9)], 
 
 
 def stored_type(type_: pa.DataType) -> pa.DataType:
-    """Give the type in which bounds of values of a type are stored."""
+    """Return the type in which bounds of values of a type are stored."""
     return pa.binary() if is_binary_like(type_) else type_
 
 
@@ -93,7 +93,7 @@ class Intervals:
 
     @classmethod
     def union(cls, parts: Sequence[Self]) -> Self:
-        """Give the fewest intervals that hold what the intervals of all parts hold."""
+        """Return the fewest intervals that hold what the intervals of all parts hold."""
         parts = [part for part in parts if len(part)] or parts[:1]
         if len(parts) == 1:
             return parts[0]
@@ -149,7 +149,7 @@ class Intervals:
         return pa.concat_arrays([self.starts, self.ends]).take(places).cast(stored_type(type_))
 
     def _widths(self) -> npt.NDArray[Any]:
-        """Give the width of each gap, as a number that is comparable among the gaps of these intervals.
+        """Return the width of each gap, as a number that is comparable among the gaps of these intervals.
 
         Whole numbers, dates, times: the exact difference.  Floats: the difference, infinite beside an infinity.
         Decimals: the difference in units of the last digit, in double precision.  Text and bytes: the difference of
@@ -170,7 +170,7 @@ class Intervals:
 
 
 def _best(widths: npt.NDArray[Any], weights: npt.NDArray[np.float64] | None, most: int) -> npt.NDArray[np.intp]:
-    """Give the places of the greatest, by weight and then by width; there are more than ``most``."""
+    """Return the places of the greatest, by weight and then by width; there are more than ``most``."""
     heavy = np.flatnonzero(weights) if weights is not None else np.zeros(0, np.intp)
     if weights is None or not len(heavy):
         return np.argpartition(widths, len(widths) - most)[-most:]
@@ -193,7 +193,7 @@ def _numbers(values: pa.Array) -> tuple[npt.NDArray[Any], Callable[[npt.NDArray[
 
 
 def _words(decimals: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
-    """Give the upper and the lower 64 bits of the unscaled values, of which none is null."""
+    """Return the upper and the lower 64 bits of the unscaled values, of which none is null."""
     if not pa.types.is_decimal128(decimals.type):
         decimals = decimals.cast(pa.decimal128(decimals.type.precision, decimals.type.scale))
     words = np.frombuffer(decimals.buffers()[1], np.uint64, 2 * len(decimals), 16 * decimals.offset).reshape(-1, 2)

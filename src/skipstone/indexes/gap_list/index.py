@@ -217,7 +217,7 @@ class GapListClause(Clause):
         return tuple((self.index, name) for name in names)
 
     def _read(self) -> tuple[list[Leaf], list[Test]]:
-        """Give the leaves, and the tests that say anything of an ordinary value."""
+        """Return the leaves, and the tests that say anything of an ordinary value."""
         leaves = [leaf for predicate in self.predicates if (leaf := read_leaf(predicate)) is not None]
         return leaves, [leaf.test for leaf in leaves if leaf.test != EVERYTHING]
 
@@ -236,7 +236,7 @@ class _EachInterval:
         return len(self.lower)
 
     def field(self, index: Index, name: str) -> pa.Array:  # noqa: ARG002  (there is one index)
-        """Give the lower or the upper bounds."""
+        """Return the lower or the upper bounds."""
         return self.lower if name == "lower" else self.upper
 
     @property
@@ -312,6 +312,6 @@ class GapListFilter(Filter):
         return GapListClause(self.index, terms) if is_served else None
 
     def _serves(self, node: Expression) -> bool:
-        """Say whether a vertex is a leaf on the column that bounds can answer."""
+        """Whether a vertex is a leaf on the column that bounds can answer."""
         leaf = read_leaf(node)
         return leaf is not None and leaf.is_on(self.index.column) and to_bounds(leaf.test) is not None

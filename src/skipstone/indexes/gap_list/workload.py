@@ -51,7 +51,7 @@ class Range:
         return self.low > self.high or (self.low == self.high and (self.low_open or self.high_open))
 
     def meet(self, other: Range) -> Range:
-        """Give the values that lie in both, with this one's weight."""
+        """Return the values that lie in both, with this one's weight."""
         met = self
         if other.low is not None and (met.low is None or other.low >= met.low):
             met = replace(met, low=other.low, low_open=other.low_open or (other.low == met.low and met.low_open))
@@ -60,7 +60,7 @@ class Range:
         return met
 
     def to_json(self) -> list[Any]:
-        """Give what a manifest keeps."""
+        """Return what a manifest keeps."""
         return [_to_json(self.low), _to_json(self.high), self.weight, self.low_open, self.high_open]
 
     @classmethod
@@ -88,7 +88,7 @@ class Ranges(tuple[Range, ...]):  # noqa: SLOT001  (it remembers)
         return (Ranges, (tuple(self),))
 
     def of_type(self, type_: pa.DataType) -> TypedRanges:
-        """Give the ranges that have both ends, in a column's ordered form."""
+        """Return the ranges that have both ends, in a column's ordered form."""
         known = self.__dict__.get("_typed")
         if known is None or known[0] != type_:
             known = self.__dict__["_typed"] = (type_, self._of_type(type_))
@@ -105,7 +105,7 @@ class Ranges(tuple[Range, ...]):  # noqa: SLOT001  (it remembers)
         )
 
     def misfit(self, spark_type: str) -> Range | None:
-        """Give a range whose ends are no values of a Spark type, if there is one."""
+        """Return a range whose ends are no values of a Spark type, if there is one."""
         kinds = _kinds(spark_type)
         return next((r for r in self if not all(v is None or type(v) in kinds for v in (r.low, r.high))), None)
 
@@ -210,7 +210,7 @@ def _met(ones: list[Range], others: list[Range]) -> list[Range]:
 
 
 def _end(value: Any) -> Any:
-    """Give a value as an end of a range: text is its bytes."""
+    """Return a value as an end of a range: text is its bytes."""
     return value.encode() if isinstance(value, str) else value
 
 
@@ -220,14 +220,14 @@ _ENDS = (bool, int, float, Decimal, bytes, date, datetime, time, timedelta)
 
 
 def _is_end(value: Any) -> bool:
-    """Say whether a range can end with a value: one of a kind that has an order, and not NaN."""
+    """Whether a range can end with a value: one of a kind that has an order, and not NaN."""
     if isinstance(value, Decimal):
         return value.is_finite()
     return type(value) in _ENDS and not (isinstance(value, float) and math.isnan(value))
 
 
 def _kinds(spark_type: str) -> tuple[type, ...]:
-    """Give the Python types of ends that fit a Spark type; ``int`` is also the physical form of times."""
+    """Return the Python types of ends that fit a Spark type; ``int`` is also the physical form of times."""
     if spark_type in ("string", "binary"):
         return (bytes,)
     if spark_type in ("float", "double"):
@@ -248,7 +248,7 @@ def _kinds(spark_type: str) -> tuple[type, ...]:
 
 
 def _to_json(end: Any) -> Any:
-    """Give an end as a JSON value; what JSON has no form of is an object that names its kind."""
+    """Return an end as a JSON value; what JSON has no form of is an object that names its kind."""
     match end:
         case bytes():
             return {"bytes": end.hex()}
@@ -283,7 +283,7 @@ def _from_json(kept: Any) -> Any:
 
 
 def _ordered(end: Any, type_: pa.DataType) -> Any:
-    """Give an end in the ordered form of a column's type, rounded or cut to what that holds."""
+    """Return an end in the ordered form of a column's type, rounded or cut to what that holds."""
     if pa.types.is_binary(type_):
         return end[: BOUND_BYTES + 1]
     if pa.types.is_floating(type_):
@@ -297,14 +297,14 @@ def _ordered(end: Any, type_: pa.DataType) -> Any:
 
 
 def _float(end: Any, holds: np.finfo[Any]) -> float:
-    """Give a number as the nearest finite one that a type holds; infinities stay."""
+    """Return a number as the nearest finite one that a type holds; infinities stay."""
     if isinstance(end, float) and math.isinf(end):
         return end
     return float(holds.dtype.type(max(float(holds.min), min(float(holds.max), end))))
 
 
 def _physical(end: Any, *, days: bool) -> int:
-    """Give a whole number, a truth value, or a calendar value as Spark stores it: in days or in microseconds."""
+    """Return a whole number, a truth value, or a calendar value as Spark stores it: in days or in microseconds."""
     match end:
         case datetime():
             since = end.replace(tzinfo=end.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)

@@ -125,18 +125,18 @@ def _distinct(boxes: Boxes) -> Boxes:
 
 
 def _hull(corners: Boxes) -> Boxes:
-    """Give the one box that covers boxes."""
+    """Return the one box that covers boxes."""
     hull: Boxes = np.minimum.reduce(corners, axis=1)
     return hull
 
 
 def _sizes(corners: Boxes) -> Boxes:
-    """Give the sizes of boxes along both axes."""
+    """Return the sizes of boxes along both axes."""
     return -(corners[:2] + corners[2:])
 
 
 def _cost(corners: Boxes) -> Boxes:
-    """Give what boxes add to the sum that is to be small."""
+    """Return what boxes add to the sum that is to be small."""
     width, height = _sizes(corners)
     cost: Boxes = width * height + QUERY_SIZE * (width + height)
     return cost

@@ -41,7 +41,7 @@ class Region(ABC):
 
     @abstractmethod
     def on_nan(self, axis: int) -> bool:
-        """Say whether the predicate may be TRUE where this axis is NaN, whatever the other is."""
+        """Whether the predicate may be TRUE where this axis is NaN, whatever the other is."""
 
     @property
     @abstractmethod
@@ -171,7 +171,7 @@ def read_region(node: Expression, columns: tuple[str, ...], depth: int = 0) -> R
 
 
 def _is_bound(test: Any) -> bool:
-    """Say whether a test on ordinary values is one that a range of numbers can answer."""
+    """Whether a test on ordinary values is one that a range of numbers can answer."""
     match test:
         case Compare(_, value):
             return _is_number(value)
@@ -181,7 +181,7 @@ def _is_bound(test: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    """Say whether a literal is a number, as ``float`` takes it."""
+    """Whether a literal is a number, as ``float`` takes it."""
     try:
         return not isinstance(value, bool | str | bytes) and not math.isnan(float(value))
     except (TypeError, ValueError, OverflowError):

@@ -68,7 +68,7 @@ class Cloud:
         return Cloud(merged.count, (), (merged.ball(metric, element),))
 
     def ball(self, metric: ComputedMetric, element: np.dtype[Any]) -> Ball:
-        """Give one ball that holds all points: around their centre, or around the best of the balls' origins."""
+        """Return one ball that holds all points: around their centre, or around the best of the balls' origins."""
         points = metric.join(self.kept) if self.kept else None
         origins = dict.fromkeys(ball.origin for ball in self.balls) or (metric.centre(points, element),)
         found = []

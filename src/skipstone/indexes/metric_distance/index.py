@@ -112,19 +112,19 @@ class GivenOriginsMetadata(MetadataType):
 
 
 def _stored(balls: Sequence[Ball]) -> dict[str, list[float]]:
-    """Give the bounds as they are stored, one for each origin."""
+    """Return the bounds as they are stored, one for each origin."""
     return {"lower": [ball.lower for ball in balls], "upper": [ball.upper for ball in balls]}
 
 
 def _origin_type(type_: pa.DataType) -> pa.DataType:
-    """Give the stored type of an origin: that of the column's values, with offsets of 32 bits."""
+    """Return the stored type of an origin: that of the column's values, with offsets of 32 bits."""
     if pa.types.is_string(type_) or pa.types.is_large_string(type_):
         return pa.string()
     return pa.list_(_element_type(type_))
 
 
 def _element_type(type_: pa.DataType) -> pa.DataType:
-    """Give the type of a column's coordinates."""
+    """Return the type of a column's coordinates."""
     is_list = pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_)
     return type_.value_type if is_list else pa.float64()
 
@@ -426,7 +426,7 @@ _OPERATORS: Mapping[type[Expression], str] = {
 
 
 def _is_radius(value: Any) -> bool:
-    """Say whether a literal is a number that a double holds; NaN is none."""
+    """Whether a literal is a number that a double holds; NaN is none."""
     if isinstance(value, int) and not isinstance(value, bool):
         return abs(value) <= _MOST_EXACT
     return isinstance(value, float | Decimal) and not math.isnan(value)

@@ -152,7 +152,7 @@ _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def _place(value: float, decades: int) -> float:
-    """Give where a value lies on the axis, in percent of the width."""
+    """Return where a value lies on the axis, in percent of the width."""
     share = 1 + math.log10(value) / decades
     return _LEFT + (_RIGHT - _LEFT) * min(max(share, 0.0), 1.0)
 

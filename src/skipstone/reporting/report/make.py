@@ -43,11 +43,11 @@ class Report:
     data: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the report as it is embedded in the page: plain values, ready for JSON."""
+        """Return the report as it is embedded in the page: plain values, ready for JSON."""
         return self.data
 
     def html(self) -> str:
-        """Give the page."""
+        """Return the page."""
         return page(self.data)
 
     def write(self, path: str | Path) -> None:
@@ -147,7 +147,7 @@ def _planned(dataset: Dataset, queries: Iterable[str | DataFrame | Statement]) -
 
 
 def _conditions(spark: SparkSession) -> dict[str, Any]:
-    """Say where and when the figures come from."""
+    """Return where and when the figures come from."""
     context = spark.sparkContext
     return {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -197,7 +197,7 @@ def _rows(listed: Sequence[Any], known: Any) -> int | None:
 
 
 def _index(described: dict[str, Any], size: int) -> dict[str, Any]:
-    """Say what is known of an index; the options of a protected one stay where they are protected."""
+    """Return what is known of an index; the options of a protected one stay where they are protected."""
     options = json.loads(described.pop("options"), parse_constant=str)
     stored = described["bytes"]
     return described | {
@@ -210,7 +210,7 @@ def _index(described: dict[str, Any], size: int) -> dict[str, Any]:
 
 
 def _share(part: int, whole: int) -> float | None:
-    """Give a part of a whole; nothing is a part of nothing."""
+    """Return a part of a whole; nothing is a part of nothing."""
     return part / whole if whole else None
 
 
@@ -245,7 +245,7 @@ def _workload(queries: list[dict[str, Any]], measured: list[Indicators]) -> dict
 
 
 def _umask() -> int:
-    """Give the mask that files of this process are made with."""
+    """Return the mask that files of this process are made with."""
     mask = os.umask(0o022)
     os.umask(mask)
     return mask

@@ -85,7 +85,7 @@ class _Shown:
         self._data = data
 
     def value(self, *place: str | int) -> Any:
-        """Give what is at a place."""
+        """Return what is at a place."""
         found: Any = self._data
         for step in place:
             found = found[step]

@@ -81,7 +81,7 @@ def _measured(dataset: Dataset, query: PlannedQuery) -> Indicators | str:
 
 
 def query_data(query: PlannedQuery, indicators: Indicators | str) -> dict[str, Any]:
-    """Give what a report says of a query; ``indicators`` is a text where there are none."""
+    """Return what a report says of a query; ``indicators`` is a text where there are none."""
     statement, scans = query.statement, query.scans
     return {
         "number": statement.number,
@@ -99,7 +99,7 @@ def query_data(query: PlannedQuery, indicators: Indicators | str) -> dict[str, A
 
 
 def _scan(scan: ScanStats, share: tuple[Contribution, ...] | None) -> dict[str, Any]:
-    """Give what a report says of one scan."""
+    """Return what a report says of one scan."""
     return {
         "objects": asdict(scan.objects),
         "bytes_total": scan.bytes_total,

@@ -11,7 +11,7 @@ __all__ = ["verdict"]
 
 
 def verdict(found: Indicators) -> str:
-    """Say what limits skipping for a query.
+    """Return what limits skipping for a query.
 
     Examples
     --------

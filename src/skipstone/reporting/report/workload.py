@@ -108,7 +108,7 @@ def _add(found: list[Statement], text: str) -> None:
 
 
 def _code_start(text: str) -> int:
-    """Give where the comments and blanks that a statement begins with end."""
+    """Return where the comments and blanks that a statement begins with end."""
     position = 0
     while True:
         position += len(text[position:]) - len(text[position:].lstrip())
@@ -119,7 +119,7 @@ def _code_start(text: str) -> int:
 
 
 def _bracket_end(text: str, start: int, number: int) -> int:
-    """Give where a comment in brackets ends; such comments nest."""
+    """Return where a comment in brackets ends; such comments nest."""
     depth = 0
     for mark in _BRACKET.finditer(text, start):
         depth += 1 if mark[0] == "/*" else -1
@@ -129,7 +129,7 @@ def _bracket_end(text: str, start: int, number: int) -> int:
 
 
 def _unclosed(text: str, position: int, what: str, number: int) -> WorkloadError:
-    """Say where something begins that does not end."""
+    """Return where something begins that does not end."""
     line = text.count("\n", 0, position) + 1
     return WorkloadError(f"statement {number} of the workload: the {what} on line {line} has no end")
 
@@ -186,12 +186,12 @@ def _viewed(df: DataFrame) -> Iterator[None]:
 
 
 def _is_temporary(spark: SparkSession, name: str) -> bool:
-    """Say whether the session has a temporary view of a name."""
+    """Whether the session has a temporary view of a name."""
     return spark.catalog.tableExists(name) and spark.catalog.getTable(name).isTemporary
 
 
 def spark_says(error: Exception) -> str:
-    """Give what a Spark error says in one line, without the plan or query that follows."""
+    """Return what a Spark error says in one line, without the plan or query that follows."""
     text = re.split(r"\s*SQLSTATE: \w{5}|\n\n", str(error).strip())[0]
     line = " ".join(text.split())
     return line if len(line) <= _MOST_SAID else f"{line[:_MOST_SAID]}…"

@@ -32,7 +32,7 @@ __all__: list[str] = []
 
 
 def _side(slot: Slot, end: str) -> Slot:
-    """Give one end of the boxes in a field."""
+    """Return one end of the boxes in a field."""
     return Slot(f"{slot.name}.{kind_of(slot.type)}_{end}", slot.type)
 
 

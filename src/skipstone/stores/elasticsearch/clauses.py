@@ -264,7 +264,7 @@ def _escaped(text: str) -> str:
 
 
 def _is_text(slot: Slot) -> bool:
-    """Say whether a field holds texts as they are."""
+    """Whether a field holds texts as they are."""
     import pyarrow as pa
 
     return pa.types.is_string(slot.type) or pa.types.is_large_string(slot.type)

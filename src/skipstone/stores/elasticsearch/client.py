@@ -186,7 +186,7 @@ class _NoAnswerError(Exception):
 
 
 def reason_of(content: Any) -> str:
-    """Give what an error answer says, shortened."""
+    """Return what an error answer says, shortened."""
     found = content.get("error", content) if isinstance(content, dict) else content
     if isinstance(found, dict):
         causes = found.get("root_cause")
@@ -196,7 +196,7 @@ def reason_of(content: Any) -> str:
 
 
 def _encoded(body: Any, lines: Iterable[Any] | bytes | None) -> tuple[bytes | None, str]:
-    """Give the bytes to send and their type."""
+    """Return the bytes to send and their type."""
     if isinstance(lines, bytes):
         return lines, _LINES
     if lines is not None:
@@ -205,7 +205,7 @@ def _encoded(body: Any, lines: Iterable[Any] | bytes | None) -> tuple[bytes | No
 
 
 def _credentials(settings: ServerSettings) -> Mapping[str, str]:
-    """Give the header that lets us in, made where it is used and kept nowhere."""
+    """Return the header that lets us in, made where it is used and kept nowhere."""
     import urllib3
 
     if settings.api_key:

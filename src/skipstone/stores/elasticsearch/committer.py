@@ -179,7 +179,7 @@ def _refuse_keys(indexes: Sequence[IndexRecord]) -> None:
 
 
 def _compacted(reader: SnapshotReader, indexes: Sequence[IndexRecord]) -> pa.Table:
-    """Give the merged view of a snapshot as the rows of one part: live objects and live indexes only."""
+    """Return the merged view of a snapshot as the rows of one part: live objects and live indexes only."""
     meter = Meter()
     columns: dict[str, pa.Array] = {}
     identity = reader.identity(OBJECT_COLUMNS, meter)

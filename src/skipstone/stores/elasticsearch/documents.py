@@ -92,7 +92,7 @@ class Bulk:
 
 
 def _is_done(status: int, entry: bytes) -> bool:
-    """Say whether the server did what an entry asks, or has no room for it just now."""
+    """Whether the server did what an entry asks, or has no room for it just now."""
     return status < 300 or status == 429 or (status == 404 and entry.startswith(b'{"delete"'))
 
 

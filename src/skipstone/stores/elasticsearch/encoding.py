@@ -40,7 +40,7 @@ _SIGN = np.uint64(1 << 63)
 
 
 def kind_of(type_: pa.DataType) -> Kind | None:
-    """Give the kind of slot that values of a type go to: ``l`` (long), ``k`` (keyword), or none."""
+    """Return the kind of slot that values of a type go to: ``l`` (long), ``k`` (keyword), or none."""
     if pa.types.is_boolean(type_) or pa.types.is_float32(type_) or pa.types.is_float64(type_):
         return "l"
     if pa.types.is_integer(type_):
@@ -51,7 +51,7 @@ def kind_of(type_: pa.DataType) -> Kind | None:
 
 
 def encoded(array: pa.Array) -> list[Any] | None:
-    r"""Give the forms of values, ``None`` for nulls; no list at all when a value has no form.
+    r"""Return the forms of values, ``None`` for nulls; no list at all when a value has no form.
 
     Examples
     --------

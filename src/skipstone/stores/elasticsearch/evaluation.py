@@ -117,7 +117,7 @@ class SnapshotSearch:
 
 
 def _searches(root: Plan) -> Iterator[ByServer]:
-    """Give the queries of a plan."""
+    """Yield the queries of a plan."""
     waiting: list[Plan] = [root]
     while waiting:
         plan = waiting.pop()

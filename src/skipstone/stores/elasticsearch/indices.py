@@ -127,7 +127,7 @@ class Indices:
 
 
 def _difference(found: Any, expected: Mapping[str, Any]) -> str | None:
-    """Say how a mapping differs from what was asked for, or ``None``."""
+    """Return how a mapping differs from what was asked for, or ``None``."""
     if found is None:
         return "is not there"
     if found.get("_meta") != _META or str(found.get("dynamic")) != expected["dynamic"]:
@@ -143,7 +143,7 @@ def _difference(found: Any, expected: Mapping[str, Any]) -> str | None:
 
 
 def _is_slot(name: str, field: Mapping[str, Any]) -> bool:
-    """Say whether a field that documents brought along is a slot, mapped as its name says."""
+    """Whether a field that documents brought along is a slot, mapped as its name says."""
     kind = _SLOT.fullmatch(name)
     if kind is None:
         return False

@@ -57,7 +57,7 @@ class SearchPart:
         return self._cache.get(self._key) is not None
 
     def directory(self, meter: Meter | None = None) -> Directory:
-        """Give the checked directory."""
+        """Return the checked directory."""
         known: Directory | None = self._cache.get(self._key)
         return self.take_directory(self._fetched([directory_id(self.record.file)], meter)) if known is None else known
 
@@ -76,11 +76,11 @@ class SearchPart:
         return found
 
     def column_names(self) -> frozenset[str]:
-        """Give the names of the columns that the part has."""
+        """Return the names of the columns that the part has."""
         return frozenset(self.directory().columns)
 
     def arrow_bytes(self, columns: Iterable[str]) -> int:
-        """Say how many bytes columns take in memory, of those the part has."""
+        """Return how many bytes columns take in memory, of those the part has."""
         found = self.directory().columns
         return sum(found[name].arrow_bytes for name in columns if name in found)
 
@@ -93,11 +93,11 @@ class SearchPart:
         return None
 
     def row_group_rows(self) -> list[int]:
-        """Give the number of rows of each row group."""
+        """Return the number of rows of each row group."""
         return list(self.directory().groups)
 
     def stored_bytes(self, columns: Sequence[str]) -> int:
-        """Say how many bytes columns take in the server, before it compresses them."""
+        """Return how many bytes columns take in the server, before it compresses them."""
         found = self.directory().columns
         return sum(chunk.length for name in columns if name in found for chunk in found[name].chunks)
 
@@ -142,7 +142,7 @@ class SearchPart:
         return fetch(self._client, self._index, [(identifier, 0) for identifier in identifiers], meter)
 
     def _data(self, documents: dict[str, Any], identifiers: Sequence[str]) -> bytes:
-        """Give what documents hold together."""
+        """Return what documents hold together."""
         try:
             return b"".join(base64.b64decode(documents[i]["data"], validate=True) for i in identifiers)
         except KeyError as error:

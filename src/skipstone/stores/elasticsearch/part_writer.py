@@ -104,7 +104,7 @@ class NewPart:
     def _searchable(
         self, table: pa.Table, records: Sequence[IndexRecord]
     ) -> tuple[dict[tuple[str, str], Slot], dict[str, SearchField]]:
-        """Give the searchable fields their slots."""
+        """Return the searchable fields their slots."""
         search: dict[tuple[str, str], Slot] = {}
         fields: dict[str, SearchField] = {}
         used = dict.fromkeys(_MOST_SLOTS, 0)
@@ -146,7 +146,7 @@ class NewPart:
 
 
 def _largest(field: SearchField) -> tuple[int, int]:
-    """Give how many nested documents and, about, how many characters a field has in its largest row."""
+    """Return how many nested documents and, about, how many characters a field has in its largest row."""
     if not field.listed:
         return 0, max((len(v) if isinstance(v, str) else 20 for v in field.rows if v is not None), default=0)
     lists = [row for row in field.rows if row]
@@ -174,6 +174,6 @@ def _stream(table: pa.Table) -> bytes:
 
 
 def _whole(table: pa.Table, name: str) -> pa.Array:
-    """Give a column as one array."""
+    """Return a column as one array."""
     column = table.column(name)
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)

@@ -106,7 +106,7 @@ class _Planner:
                 return found
 
     def _leaf(self, clause: Clause) -> Plan:
-        """Give a leaf to the server if every part that describes objects can answer it."""
+        """Return a leaf to the server if every part that describes objects can answer it."""
         found = [self.records.get((index.name, index.type_name)) for index, _ in clause.requires]
         ids = {record.id for record in found if record is not None}
         parts = [n for n, part in enumerate(self.reader.parts) if not ids.isdisjoint(part.record.indexes)]
@@ -199,7 +199,7 @@ def _one_query(plans: Sequence[ByServer], *, is_every: bool) -> ByServer:
 
 
 def _extent(refutations: Mapping[int, Query]) -> tuple[int, int]:
-    """Give how many single queries there are for all parts, and how deep; parts with equal queries share one."""
+    """Return how many single queries there are for all parts, and how deep; parts with equal queries share one."""
     extents = [extent(query) for query in {json.dumps(q): q for q in refutations.values()}.values()]
     return sum(leaves for leaves, _ in extents), max(depth for _, depth in extents)
 

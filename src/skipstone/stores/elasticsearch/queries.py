@@ -68,7 +68,7 @@ def exists(slot: str) -> Query:
 
 
 def extent(query: Any) -> tuple[int, int]:
-    """Give how many single queries a query has and how deep they lie: servers bound both."""
+    """Return how many single queries a query has and how deep they lie: servers bound both."""
     leaves, deepest = 0, 0
     waiting: list[tuple[Any, int]] = [(query, 1)]
     while waiting:
@@ -86,7 +86,7 @@ def extent(query: Any) -> tuple[int, int]:
 
 
 def _distinct(queries: Iterable[Query | None], neutral: Query) -> list[Query] | None:
-    """Give the queries without the neutral one, each once; ``None`` if one is ``None``."""
+    """Return the queries without the neutral one, each once; ``None`` if one is ``None``."""
     found: dict[str, Query] = {}
     for query in queries:
         if query is None:

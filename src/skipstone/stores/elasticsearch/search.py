@@ -55,7 +55,7 @@ class _Search:
         return sum(part.rows for part in self.parts)
 
     def body(self) -> dict[str, Any]:
-        """Give the search: the documents of the parts are counted, and those of the wanted side are listed."""
+        """Return the search: the documents of the parts are counted, and those of the wanted side are listed."""
         names = [part.file for part in self.parts]
         body: dict[str, Any] = {
             "size": _FIRST_PAGE if self.total < 0 and self.kept_side else _PAGE,
@@ -142,7 +142,7 @@ def kept_rows(
 
 
 def _any_part(by_name: Mapping[str, Query]) -> Query:
-    """Give one query for several parts; parts with equal queries share one."""
+    """Return one query for several parts; parts with equal queries share one."""
     shared: dict[str, tuple[Query, list[str]]] = {}
     for name, query in by_name.items():
         shared.setdefault(json.dumps(query), (query, []))[1].append(name)

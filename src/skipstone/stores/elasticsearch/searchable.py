@@ -78,7 +78,7 @@ def searchable(*metadata_types: type[MetadataType]) -> Callable[[_T], _T]:
 
 
 def search_fields(record: IndexRecord, stored: Stored, row_count: pa.Array) -> dict[str, SearchField]:
-    """Give the searchable fields of an index in a part; none for a type that is not known or has no translation."""
+    """Return the searchable fields of an index in a part; none for a type that is not known or has no translation."""
     index_type = registry.find_index(record.type_name)
     function = None if index_type is None else _translations.get(index_type.metadata_type)
     if function is None:
@@ -124,7 +124,7 @@ def boxes(array: pa.Array | None, ends: tuple[str, ...]) -> SearchField | None:
 
 
 def _flat(array: pa.ListArray) -> tuple[Any, pa.Array]:
-    """Give the offsets of lists, from 0, and their values."""
+    """Return the offsets of lists, from 0, and their values."""
     offsets = array.offsets.to_numpy().astype(np.int64)
     return offsets - offsets[0], array.values.slice(offsets[0], offsets[-1] - offsets[0])
 

@@ -103,7 +103,7 @@ class ElasticsearchStore(VersionedStore):
         delete_matching(self.client, self._indices.documents, {"term": {"dataset": dataset_id(root)}})
 
     def _parts(self, snapshot: Snapshot) -> list[SearchPart]:
-        """Give a snapshot's parts, with what their directories say."""
+        """Return a snapshot's parts, with what their directories say."""
         records = self._manifest(snapshot).parts
         parts = [SearchPart(self.client, self._indices.chunks, record, self._cache) for record in records]
         load_directories(parts)

@@ -44,7 +44,7 @@ class Slot:
     type: pa.DataType
 
     def literals(self, values: Sequence[Any]) -> list[Any] | Query | None:
-        """Give the forms of literals; ``NEVER`` when the type cannot hold them exactly, ``None`` when they have none.
+        """Return the forms of literals; ``NEVER`` when the type cannot hold them exactly, ``None`` when they have none.
 
         What a clause compares with a literal that its type cannot hold is unknown: that refutes nothing.
         """
@@ -71,7 +71,7 @@ class Fields(Protocol):
     """The searchable fields of one part."""
 
     def slot(self, index: Index, name: str) -> Slot | None:
-        """Give where a field of an index is; ``None`` when it is not searchable in this part."""
+        """Return where a field of an index is; ``None`` when it is not searchable in this part."""
         ...
 
 
@@ -93,7 +93,7 @@ def translates(*clause_types: type[Clause]) -> Callable[[_T], _T]:
 
 
 def translate(clause: Clause, fields: Fields) -> Query | None:
-    """Give the query that refutes a clause, or ``None`` when there is none."""
+    """Return the query that refutes a clause, or ``None`` when there is none."""
     function = _translations.get(type(clause))
     return None if function is None else function(clause, fields)
 
@@ -104,7 +104,7 @@ def known(slot: Slot) -> Query:
 
 
 def refuted_bounds(lower: Slot, upper: Slot, test: Any) -> Query | None:
-    """Give the query that refutes ``bounds_might_match``: no value between the bounds passes the test.
+    """Return the query that refutes ``bounds_might_match``: no value between the bounds passes the test.
 
     Every value ``v`` of the object has ``L ≤ v ≤ U``; a bound that is missing matches no query and refutes nothing.
 

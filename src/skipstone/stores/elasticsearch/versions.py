@@ -96,15 +96,15 @@ class Versions:
         return self._decoded(head) if head is not None and head.version == version else None
 
     def look(self, *, write: bool = False) -> Head | None:
-        """Give the head without its manifest, or ``None``."""
+        """Return the head without its manifest, or ``None``."""
         return self._get(self._head, _ABOUT, write=write)
 
     def read(self) -> Head | None:
-        """Give the head, or ``None``."""
+        """Return the head, or ``None``."""
         return self._get(self._head)
 
     def _decoded(self, head: Head) -> Manifest:
-        """Give the checked manifest of a head that was read.
+        """Return the checked manifest of a head that was read.
 
         Raises
         ------
@@ -193,12 +193,12 @@ class Versions:
             raise MetadataCorruptError(msg)
 
     def last_version(self) -> int:
-        """Give the number of the version that the copy is of, 0 without one."""
+        """Return the number of the version that the copy is of, 0 without one."""
         copy = self._get(self._copy, _ABOUT, write=True)
         return 0 if copy is None else copy.version
 
     def recovery(self) -> Recovery:
-        """Give the indexes of the head, or those of its copy, and say what is lost when the copy is older."""
+        """Return the indexes of the head, or those of its copy, and say what is lost when the copy is older."""
         heads = [self._get(identifier, write=True) for identifier in (self._head, self._copy)]
         found = [(head.version, self._sound(head)) for head in heads if head is not None]
         newest = max((version for version, _ in found), default=0)
@@ -238,7 +238,7 @@ class Versions:
 
 
 def _names_in(head: Head) -> list[str]:
-    """Give the names of indexes that can be read in what a head has for a manifest."""
+    """Return the names of indexes that can be read in what a head has for a manifest."""
     try:
         return names_in(base64.b64decode(head.content["manifest"]))
     except (TypeError, KeyError, ValueError, binascii.Error):

@@ -154,7 +154,7 @@ class Committer:
             self._file_system.make_folder(f"{self._folder}/{name}")
 
     def _making(self, indexes: Sequence[IndexRecord], kept: Sequence[PartRecord]) -> MakePart:
-        """Give what begins a part for these indexes, encrypted as they want it.
+        """Return what begins a part for these indexes, encrypted as they want it.
 
         What the last part protects by a footer key stays protected, whoever writes.
         """
@@ -164,7 +164,7 @@ class Committer:
         )
 
     def _last_parts(self, versions: Mapping[int, FileEntry]) -> tuple[PartRecord, ...]:
-        """Give the parts that the newest sound manifest with any has: damage must not end their protection."""
+        """Return the parts that the newest sound manifest with any has: damage must not end their protection."""
         return next((m.parts for m in self._versions.sound(versions) if m.parts), ())
 
     def _compacted(
@@ -184,7 +184,7 @@ class Committer:
         return changed(manifest, indexes=sealed, parts=(compacted,))
 
     def _sealed(self, record: IndexRecord, *, anew: bool = False) -> IndexRecord:
-        """Give a record as the manifest may hold it."""
+        """Return a record as the manifest may hold it."""
         if record.key is None:
             return record
         if self._keys is None:

@@ -36,7 +36,7 @@ def with_dictionary(rows: pa.Table, others: Collection[str] = ()) -> list[str]:
 
 
 def stored_size(rows: pa.Table) -> int:
-    """Give the bytes that rows take in a part, its footer included."""
+    """Return the bytes that rows take in a part, its footer included."""
     sink = pa.BufferOutputStream()
     pq.write_table(
         rows,

@@ -60,7 +60,7 @@ class Keys:
         self._lock = threading.Lock()
 
     def encryption(self, key: str) -> Any:
-        """Give what makes Parquet's writer encrypt a whole file with a new data key.
+        """Return what makes Parquet's writer encrypt a whole file with a new data key.
 
         Raises
         ------
@@ -75,7 +75,7 @@ class Keys:
         return self._factory(key).file_encryption_properties(encryption.KmsConnectionConfig(), wanted)
 
     def decryption(self, key: str) -> Any:
-        """Give what makes Parquet's reader decrypt files of a key; the provider is asked when one is read.
+        """Return what makes Parquet's reader decrypt files of a key; the provider is asked when one is read.
 
         Files say by which master key they were encrypted: any other than this one is refused.
         """
@@ -84,7 +84,7 @@ class Keys:
         return self._factory(key).file_decryption_properties(encryption.KmsConnectionConfig())
 
     def sealed(self, record: IndexRecord, *, anew: bool = False) -> IndexRecord:
-        """Give a record as a manifest may hold it: of an index with a key, options and functions are sealed.
+        """Return a record as a manifest may hold it: of an index with a key, options and functions are sealed.
 
         One that is sealed already stays as it is, unless it is to be sealed ``anew``, with the newest master key.
         """
@@ -103,12 +103,12 @@ class Keys:
 
     @staticmethod
     def shut(record: IndexRecord) -> IndexRecord:
-        """Give a sealed record without what is sealed."""
+        """Return a sealed record without what is sealed."""
         columns = tuple(replace(column, reads_as="") for column in record.columns)
         return replace(record, options={}, functions={}, columns=columns)
 
     def opened(self, record: IndexRecord) -> IndexRecord:
-        """Give a record with what was sealed in its place.
+        """Return a record with what was sealed in its place.
 
         Raises
         ------
@@ -207,7 +207,7 @@ class Keys:
 
 
 def protected_ids(indexes: Sequence[IndexRecord]) -> dict[str, str]:
-    """Give the key of each index that has one, by index id."""
+    """Return the key of each index that has one, by index id."""
     return {record.id: record.key for record in indexes if record.key is not None}
 
 

@@ -47,11 +47,11 @@ class FileSystem(ABC):
 
     @abstractmethod
     def qualify(self, path: str) -> str:
-        """Give a path its scheme and drop trailing slashes, so that one place has one spelling."""
+        """Return a path its scheme and drop trailing slashes, so that one place has one spelling."""
 
     @abstractmethod
     def atomic_commits(self, path: str) -> bool:
-        """Say whether ``create_if_absent`` has one winner among processes; if not, one writer at a time is safe."""
+        """Whether ``create_if_absent`` has one winner among processes; if not, one writer at a time is safe."""
 
     @abstractmethod
     def read(self, path: str, length: int) -> bytes:
@@ -67,7 +67,7 @@ class FileSystem(ABC):
 
     @abstractmethod
     def exists(self, path: str) -> bool:
-        """Say whether there is a file or folder."""
+        """Whether there is a file or folder."""
 
     @abstractmethod
     def create_if_absent(self, path: str, data: bytes) -> bool:
@@ -195,7 +195,7 @@ class LocalFileSystem(FileSystem):
 
 
 def scheme_of(path: str) -> str:
-    """Give a path's scheme in lower case, empty when it has none."""
+    """Return a path's scheme in lower case, empty when it has none."""
     found = _SCHEME.match(path)
     return found[1].lower() if found else ""
 

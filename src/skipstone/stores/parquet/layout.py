@@ -55,5 +55,5 @@ def manifest_version(name: str) -> int | None:
 
 
 def is_temporary_name(name: str) -> bool:
-    """Say whether a file was being written when its writer died: no other file is named so."""
+    """Whether a file was being written when its writer died: no other file is named so."""
     return _TEMPORARY.fullmatch(name) is not None

@@ -50,7 +50,7 @@ class PartFile:
             self._section_of |= dict.fromkeys(section.columns, file)
 
     def footer(self, meter: Meter | None = None) -> Footer:
-        """Give the checked footer of what is in no section of its own."""
+        """Return the checked footer of what is in no section of its own."""
         return self._main.footer(meter)
 
     def open_section(self, index_id: str) -> None:
@@ -67,11 +67,11 @@ class PartFile:
             section.footer()
 
     def column_names(self) -> frozenset[str]:
-        """Give the names of the columns that the part has."""
+        """Return the names of the columns that the part has."""
         return self.footer().columns.union(self._section_of)
 
     def arrow_bytes(self, columns: Iterable[str]) -> int:
-        """Say how many bytes columns take in memory, of those the part has."""
+        """Return how many bytes columns take in memory, of those the part has."""
         return sum(
             section.footer().bytes_in_memory(column) for section, names in self._by_section(columns) for column in names
         )
@@ -82,16 +82,16 @@ class PartFile:
             section.footer(meter)
 
     def buckets(self, column: str) -> Buckets | None:
-        """Say how a column is cut, or that it is whole."""
+        """Return how a column is cut, or that it is whole."""
         return self._section_of.get(column, self._main).footer().buckets.get(column)
 
     def row_group_rows(self) -> list[int]:
-        """Give the number of rows of each row group."""
+        """Return the number of rows of each row group."""
         metadata = self.footer().parquet
         return [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
 
     def stored_bytes(self, columns: Sequence[str]) -> int:
-        """Say how many bytes columns take in the file."""
+        """Return how many bytes columns take in the file."""
         return sum(
             chunk.length
             for section, names in self._by_section(columns)

@@ -72,7 +72,7 @@ class Footer:
         return self.buckets[column].columns(column) if column in self.buckets else (column,)
 
     def bytes_in_memory(self, column: str) -> int:
-        """Say how many bytes a column, or one of its buckets on average, takes in memory."""
+        """Return how many bytes a column, or one of its buckets on average, takes in memory."""
         whole, cut, _ = column.partition("#")
         size = self.arrow_bytes.get(column, self.arrow_bytes.get(whole, 0))
         if column in self.arrow_bytes or not cut or whole not in self.buckets:
@@ -80,7 +80,7 @@ class Footer:
         return size // self.buckets[whole].count
 
     def chunks_of(self, columns: Collection[str], groups: Collection[int] | None = None) -> list[Chunk]:
-        """Give the chunks of some columns, in some row groups or in all, in the order in which they lie."""
+        """Return the chunks of some columns, in some row groups or in all, in the order in which they lie."""
         found = (c for c in self.chunks if c.column in columns and (groups is None or c.group in groups))
         return sorted(found, key=lambda chunk: chunk.offset)
 

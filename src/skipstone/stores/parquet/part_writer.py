@@ -164,7 +164,7 @@ class _SectionWriter:
         self._writer: pq.ParquetWriter | None = None
 
     def _opened(self, first: pa.Table) -> pq.ParquetWriter:
-        """Give the writer of the file; the first rows decide which columns get a dictionary."""
+        """Return the writer of the file; the first rows decide which columns get a dictionary."""
         if self._writer is None:
             slices = [n for column, cut in self._buckets.items() if cut.kind == FILTER for n in cut.columns(column)]
             self._writer = pq.ParquetWriter(
@@ -244,7 +244,7 @@ class _SectionWriter:
 
 
 def _stored_schema(schema: pa.Schema, buckets: Mapping[str, Buckets]) -> pa.Schema:
-    """Give the columns of the Parquet file: a column that is cut has one for each bucket."""
+    """Return the columns of the Parquet file: a column that is cut has one for each bucket."""
     fields: list[pa.Field] = []
     for field in schema:
         cut = buckets.get(field.name)
@@ -258,7 +258,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _extent(chunk: Any) -> tuple[int, int]:
-    """Give the place and length of a chunk of a file that was written just now."""
+    """Return the place and length of a chunk of a file that was written just now."""
     start = chunk.data_page_offset
     if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
         start = chunk.dictionary_page_offset

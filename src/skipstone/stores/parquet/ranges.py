@@ -60,7 +60,7 @@ class Ranges:
         return self._place
 
     def tell(self) -> int:
-        """Give the present place."""
+        """Return the present place."""
         return self._place
 
     def close(self) -> None:

@@ -55,7 +55,7 @@ def recover(folders: Sequence[tuple[Folder, Mapping[int, FileEntry]]]) -> Recove
 
 
 def _sound(folder: Folder, version: int, entry: FileEntry, remains: _Remains) -> tuple[IndexRecord, ...] | None:
-    """Give the indexes that a file lists; of a damaged one, remember the names that stand in it."""
+    """Return the indexes that a file lists; of a damaged one, remember the names that stand in it."""
     try:
         found = folder.read(version, entry)
     except MetadataCorruptError:
@@ -66,7 +66,7 @@ def _sound(folder: Folder, version: int, entry: FileEntry, remains: _Remains) ->
 
 
 def _remaining_names(folder: Folder, entry: FileEntry) -> list[str]:
-    """Give the names of indexes that can be read in a damaged file."""
+    """Return the names of indexes that can be read in a damaged file."""
     try:
         return names_in(folder.data(entry) or b"")
     except MetadataCorruptError:

@@ -55,7 +55,7 @@ class SectionFile:
     cache: ByteCache
 
     def footer(self, meter: Meter | None = None) -> Footer:
-        """Give the checked footer; the meter learns what had to be read.
+        """Return the checked footer; the meter learns what had to be read.
 
         Raises
         ------

@@ -167,7 +167,7 @@ class ParquetStore(VersionedStore):
         return self._committer(root).clean(manifest)
 
     def atomic_commits(self, root: str) -> bool:
-        """Say whether several processes may write a dataset's metadata at once."""
+        """Whether several processes may write a dataset's metadata at once."""
         folder = self.folder(root)
         return self._file_systems(folder).atomic_commits(folder)
 
@@ -200,7 +200,7 @@ class ParquetStore(VersionedStore):
                 part.footer()
 
     def _opened(self, snapshot: Snapshot) -> Snapshot:
-        """Give a snapshot with the options of the protected indexes, of those whose key this user has."""
+        """Return a snapshot with the options of the protected indexes, of those whose key this user has."""
         if all(record.key is None for record in snapshot.indexes):
             return snapshot
         return changed(snapshot, indexes=tuple(map(self._opened_record, snapshot.indexes)))

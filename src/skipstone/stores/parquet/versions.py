@@ -69,7 +69,7 @@ class Versions:
         return self._manifests.read(version, entry)
 
     def sound(self, versions: Mapping[int, FileEntry]) -> Iterator[Manifest]:
-        """Give the listed manifests that can be read, the newest first."""
+        """Yield the listed manifests that can be read, the newest first."""
         for version, entry in sorted(versions.items(), reverse=True):
             with suppress(MetadataCorruptError):
                 manifest = self.read(version, entry)
@@ -77,7 +77,7 @@ class Versions:
                     yield manifest
 
     def last_version(self) -> int:
-        """Give the number of the newest version that definitions tell of, 0 without any."""
+        """Return the number of the newest version that definitions tell of, 0 without any."""
         return max(self._defined(), default=0)
 
     def commit(self, manifest: Manifest) -> None:

@@ -122,26 +122,26 @@ def buckets_for(table: pa.Table, indexes: Sequence[IndexRecord]) -> dict[str, Bu
 
 
 def _looked_up(indexes: Sequence[IndexRecord]) -> Iterator[tuple[str, str]]:
-    """Give the columns that are looked up, and their kinds."""
+    """Yield the columns that are looked up, and their kinds."""
     for record in indexes:
         for name, kind in record.lookups.items():
             yield field_column(record.id, name), kind
 
 
 def _most(size: int) -> int:
-    """Give the most buckets for a column of some bytes: each is to be worth a request."""
+    """Return the most buckets for a column of some bytes: each is to be worth a request."""
     return max(1, min(MOST, 1 << (size // _BUCKET_BYTES).bit_length() - 1)) if size >= _BUCKET_BYTES else 1
 
 
 def _can_cut(kind: str, type_: pa.DataType) -> bool:
-    """Say whether a field of a type can be cut."""
+    """Whether a field of a type can be cut."""
     if kind == FILTER:
         return bool(pa.types.is_binary(type_))
     return bool(kind == SET and pa.types.is_list(type_) and set_hashes(pa.array([], type_.value_type)) is not None)
 
 
 def _is_cut(lengths: npt.NDArray[Any], count: int) -> npt.NDArray[np.bool_]:
-    """Say which filters are cut: those that give slices of whole bytes, not too short ones."""
+    """Return which filters are cut: those that give slices of whole bytes, not too short ones."""
     found: npt.NDArray[np.bool_] = (lengths % count == 0) & (lengths >= LEAST_SLICE * count)
     return found
 
@@ -220,7 +220,7 @@ def _joined_filters(pieces: Sequence[pa.BinaryArray]) -> pa.Array:
 
 
 def _content(array: pa.BinaryArray) -> npt.NDArray[np.uint8]:
-    """Give the bytes of an array without nulls, one value after the other."""
+    """Return the bytes of an array without nulls, one value after the other."""
     _, offsets, data = array.buffers()
     if data is None or not len(array):
         return np.zeros(0, np.uint8)
@@ -241,7 +241,7 @@ def _interleaving(lengths: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt
 
 
 def filters_of(columns: Mapping[str, pa.Array], column: str, buckets: Buckets) -> PartFilters:
-    """Give the filters of a part, of whose columns the whole ones and some slices are there."""
+    """Return the filters of a part, of whose columns the whole ones and some slices are there."""
     slices = {n: columns[name] for n in range(buckets.count) if (name := f"{column}#{n}") in columns}
     return PartFilters(columns[f"{column}#whole"], slices, buckets.count)
 

@@ -37,11 +37,11 @@ class Part(Protocol):
         ...
 
     def column_names(self) -> frozenset[str]:
-        """Give the names of the columns that the part has."""
+        """Return the names of the columns that the part has."""
         ...
 
     def arrow_bytes(self, columns: Iterable[str]) -> int:
-        """Say how many bytes columns take in memory, of those the part has."""
+        """Return how many bytes columns take in memory, of those the part has."""
         ...
 
     def open(self, columns: Iterable[str], meter: Meter) -> None:
@@ -49,15 +49,15 @@ class Part(Protocol):
         ...
 
     def buckets(self, column: str) -> Buckets | None:
-        """Say how a column is cut into buckets, which ``read`` takes too, or that it is whole."""
+        """Return how a column is cut into buckets, which ``read`` takes too, or that it is whole."""
         ...
 
     def row_group_rows(self) -> list[int]:
-        """Give the number of rows of each row group: what can be read at once in little memory."""
+        """Return the number of rows of each row group: what can be read at once in little memory."""
         ...
 
     def stored_bytes(self, columns: Sequence[str]) -> int:
-        """Say how many bytes columns take where they are stored."""
+        """Return how many bytes columns take where they are stored."""
         ...
 
     def read(self, columns: Sequence[str], groups: Sequence[int] | None = None, meter: Meter | None = None) -> pa.Table:

@@ -31,7 +31,7 @@ _MINIMAL_JAVA = 17
 
 
 def bridge_jar() -> Path:
-    """Give the path of a jar that fits the sources, building it when there is none.
+    """Return the path of a jar that fits the sources, building it when there is none.
 
     Returns
     -------

@@ -18,7 +18,7 @@ HOW_TO: Final = "Make the session by skipstone.configure(SparkSession.builder).g
 
 
 def has_class(jvm: Any) -> bool:
-    """Say whether the JVM can load the extension."""
+    """Whether the JVM can load the extension."""
     from py4j.protocol import Py4JError
 
     try:
