@@ -1,7 +1,7 @@
 """The reading environment: what may change the values that a reader makes of the same bytes, schema and options apart.
 
-The engine describes it, from the session and the JVM that read at the moment they read (``Environment.scala`` of Spark's
-bridge).  It comes in groups, since not every index depends on all of it.
+The engine describes it, from the session and the JVM that read at the moment they read (``Environment.scala`` of
+Spark's bridge).  It comes in groups, since not every index depends on all of it.
 """
 
 from __future__ import annotations
