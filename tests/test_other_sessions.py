@@ -11,6 +11,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
+pytestmark = pytest.mark.slow
 REPOSITORY = Path(__file__).parents[1]
 AVRO = {"4.0": "4.0.2"}.get(".".join(pyspark.__version__.split(".")[:2]), "4.1.1")
 
@@ -19,8 +20,6 @@ import sys
 from pyspark.sql import SparkSession
 import skipstone
 from skipstone import Dataset, MinMaxIndex, ValueListIndex, skipping_stats
-
-pytestmark = pytest.mark.slow
 
 def session(builder=SparkSession.builder):
     builder = builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "1")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 __all__ = ["own_digest", "own_files", "own_sources"]
 
-_NOT_SHIPPED = ("cli", "demo")
+_NOT_SHIPPED = ("cli",)
 _PACKAGE = Path(__file__).parents[2]
 
 
