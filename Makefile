@@ -23,7 +23,7 @@ demo: java $(STAMP) ## index a small dataset, query it, show what was skipped
 	@$(BIN)/skipstone demo
 
 test: java $(STAMP) ## run the tests; LONG=1 adds the long ones; PYTEST_ARGS="-k minmax -x"
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(if $(filter-out 0,$(LONG)),--long) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(filter-out 0,$(LONG)),--long) $(PYTEST_ARGS)
 
 check: $(STAMP) ## ruff (rules and format), mypy strict, import contracts
 	$(BIN)/ruff check .
