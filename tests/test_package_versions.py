@@ -215,6 +215,13 @@ def test_a_function_that_computes_what_it_imports():
     assert package_versions(packages_named(pickle.dumps(("import", "told_a")))) == []
 
 
+@pytest.mark.parametrize("names", [{"pydoc", "importfile"}, {"sys", "path", "insert"}, {"addsitedir"}])
+def test_a_function_that_changes_where_it_imports_from(names):
+    found = packages_here(names)
+    assert found.versions is None
+    assert "nothing tells what the function runs" in found.unknown
+
+
 def test_text_that_moves_from_one_module_to_the_next(lake):
     lake.write("told_a/__init__.py", "")
     lake.write("told_a/a.py", "x = 1\ny = 2\n")
