@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from skipstone import Dataset, FeatureIndex, FormattedIndex, MinMaxIndex, state_version
+from skipstone import Dataset, FeatureIndex, FormattedIndex, MinMaxIndex, state_version, udf_filter
 from skipstone.errors import IndexingError
+from skipstone.expressions.ranges import between
 from tests.environment.steps import LINE_LENGTH, ZONE, hadoop, same_steps
 from tests.soundness.attack import age, parquet, same_rows, text
 from tests.support import conf
@@ -44,6 +45,20 @@ def test_settings_for_values_of_python_functions(spark, tmp_path, again):
 
     same_steps(spark, steps)
     assert same_rows(spark, lambda: spark.read.parquet(folder).where("kind_of(b) = 'bytes:c'"))
+
+
+def test_settings_for_values_of_a_function_that_implies_something(spark, tmp_path):
+    setting = "spark.sql.execution.pyspark.binaryAsBytes"
+    rows = ({"b": [letter.encode()], "n": [number]} for number, letter in enumerate("abcd"))
+    folder = parquet(tmp_path / "d", *rows)
+    spark.udf.register("wanted", lambda b, n: n == (2 if isinstance(b, bytearray) else 1), "boolean")
+    Dataset(spark.read.parquet(folder)).create_indexes(MinMaxIndex("n"))
+    with conf(spark, {setting: "true"}):
+        udf_filter(spark, "wanted", lambda b, n: between(n, 1, 1))
+        assert same_rows(spark, lambda: spark.read.parquet(folder).where("wanted(b, n)"))
+    planned_then(
+        spark, lambda: spark.read.parquet(folder).where("wanted(b, n)"), {setting: "true"}, {setting: "false"}
+    )()
 
 
 def test_the_size_of_texts_for_arrow_functions(spark, tmp_path):

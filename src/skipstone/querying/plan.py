@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from skipstone import registry
 from skipstone.errors import SkipstoneError
-from skipstone.expressions.tree import And, Column, Expression, IsNotNull, Literal, Or
+from skipstone.expressions.tree import And, Call, Column, Expression, IsNotNull, Literal, Or
 from skipstone.indexing.environment import MACHINE, SESSION, TIMESTAMPS
 from skipstone.indexing.records import ColumnRecord
 from skipstone.indexing.relation import (
@@ -144,6 +144,9 @@ def plan_scan(
         return Plan(tuple(Decision(s) for s in snapshots), (), tuple(notes.not_used))
     here = {c.name: relation.column(c) for c in columns_of(condition)}
     query = _Query(relation, condition, functions, here)
+    if any(isinstance(vertex, Call) and vertex.kind for vertex in condition.walk()):
+        # Whatever is known of a user's function, also what it implies, was known under these settings.
+        notes.environment |= dict.fromkeys((SESSION, MACHINE))
     decisions = tuple(_decide(snapshot, query, store, notes) for snapshot in snapshots)
     if not snapshots and not notes.not_used:
         notes.not_used[NO_METADATA] = None

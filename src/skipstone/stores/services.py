@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from skipstone.errors import SettingError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -31,6 +33,8 @@ def provide_services(provider: Callable[[Any], Services]) -> None:
 
 
 def services_of(session: Any) -> Services:
-    """Return what a session does for stores."""
-    (provider,) = _providers
-    return provider(session)
+    """Return what a session does for stores; raise ``SettingError`` before an engine has said that."""
+    if not _providers:
+        msg = "no engine has said how its sessions reach files: make the session by skipstone.configure first"
+        raise SettingError(msg)
+    return _providers[0](session)

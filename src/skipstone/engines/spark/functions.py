@@ -167,7 +167,7 @@ def recorded_functions(
         return dict(declared)
     if declared == ():
         return {}
-    if str(spark.conf.get(_LARGE, "false")).lower() == "true":
+    if (called or declared) and str(spark.conf.get(_LARGE, "false")).lower() == "true":
         msg = (
             f"{index_name} cannot be built: with {_LARGE}=true functions get other types than index jobs give them; "
             "unset it"
