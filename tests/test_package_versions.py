@@ -6,6 +6,7 @@ import importlib
 import importlib.abc
 import importlib.util
 import pickle
+import subprocess
 import sys
 import sysconfig
 import types
@@ -482,3 +483,18 @@ def test_folders_of_this_interpreter():
     assert str(Path(sysconfig.get_path("purelib")).resolve()) in distributions.site_folders()
     assert distributions.is_pythons_own(importlib.util.find_spec("json").origin)
     assert not distributions.is_pythons_own(pytest.__file__)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="Python has no distutils any more")
+def test_asking_for_a_module_changes_nothing_in_this_process():
+    """The finder of ``setuptools`` forgets ``distutils``, and warns of it, when it is asked for ``pip``."""
+    script = (
+        "import sys, warnings; warnings.simplefilter('ignore'); import distutils; warnings.simplefilter('error')\n"
+        "from skipstone.functions.identity.package_versions import find_module\n"
+        "before = dict(sys.modules), [type(one).__name__ for one in sys.meta_path]\n"
+        "found = find_module('pip')\n"
+        "assert 'distutils' in sys.modules and before[1] == [type(one).__name__ for one in sys.meta_path]\n"
+        "from importlib.machinery import PathFinder\n"
+        "assert (found and found.origin) == getattr(PathFinder.find_spec('pip'), 'origin', None)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -186,8 +186,14 @@ def packages_here(names: Iterable[str]) -> Packages:
 
 
 def find_module(name: str) -> ModuleSpec | None:
-    """Find what importing a top-level name for the first time would import now, whatever was imported before."""
+    """Find what importing a top-level name for the first time would import now, whatever was imported before.
+
+    The finder that ``setuptools`` puts first brings ``distutils`` and nothing else, but forgets modules and warns as
+    it is asked for ``pip``: it is asked for what it brings.
+    """
     for finder in sys.meta_path:
+        if name != "distutils" and getattr(finder, "__module__", "") == "_distutils_hack":
+            continue
         try:
             spec = finder.find_spec(name, None)
         except (ImportError, ValueError, AttributeError):
