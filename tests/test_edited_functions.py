@@ -380,6 +380,40 @@ def test_a_module_that_is_edited_between_planning_and_running(applications):
     assert found[1]["rows"] == found[2]["rows"] == [["Firefox/curl", 0]]
 
 
+def test_a_module_that_appears_between_planning_and_running(applications):
+    """Nothing that was there is edited: another module is found first, or a package gets a module that it looks for."""
+    applications.write("there/hidden.py", FIRST)
+    either = "try:\n    from whole import fast as way\nexcept ImportError:\n    from whole import slow as way\n"
+    applications.write("there/whole/__init__.py", f"{either}\n\ndef f(text):\n    return way.f(text)\n")
+    applications.write("there/whole/slow.py", FIRST)
+    body = f"""
+        import hidden, whole
+        spark, dataset = session()
+        for name, function in (("f", hidden.f), ("g", whole.f)):
+            spark.udf.register(name, function)
+        if not dataset.is_indexed:
+            said["refused"] = [indexing(dataset, FormattedIndex("ua", extract=one)) for one in "fg"]
+            spark.stop()
+        else:
+            spark.conf.set("spark.skipstone.enabled", ENABLED)
+            frames = [spark.read.parquet(LAKE).where(f"{{one}}(ua) = 'curl'") for one in "fg"]
+            for df in frames:
+                df._jdf.queryExecution().executedPlan()
+            write("first/hidden.py", {LAST!r})
+            write("there/whole/fast.py", {LAST!r})
+            said["rows"] = [sorted(map(tuple, df.collect())) for df in frames]
+        """
+    found = []
+    for enabled in ("true", "false", "true"):  # the first makes the indexes
+        for later in ("first/hidden.py", "there/whole/fast.py"):
+            (applications.folder / later).unlink(missing_ok=True)
+        (applications.folder / "first").mkdir(exist_ok=True)
+        time.sleep(2)  # what changed shortly before an application started is taken for edited
+        found.append(applications.run(f'\n        ENABLED = "{enabled}"' + body, "first", "there"))
+    assert found[0]["refused"] == ["", ""]
+    assert found[1]["rows"] == found[2]["rows"] == [[["Firefox/curl", 0]]] * 2
+
+
 def test_functions_that_another_python_runs(applications):
     applications.write("drv/other.py", FIRST)
     applications.write("elsewhere/other.py", LAST)

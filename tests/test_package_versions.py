@@ -374,6 +374,29 @@ def test_what_an_installed_package_requires_for_an_extra(lake, extra):
     assert_told(lake, "told_user", "told_maths.py")
 
 
+@pytest.mark.parametrize("where", ["told_user/m.py", "told_user/testing/m.py"])
+def test_what_an_installed_package_imports_of_another_may_be_hidden(lake, where):
+    lake.install("told-user", {"told_user/__init__.py": ONE, where: "import told_other\n"}, requires=["told-third"])
+    lake.install("told-other", {"told_other.py": ONE})
+    assert versions("told_user") == ["told-user==1.0"]
+    assert_told(lake, "told_user", "told_other.py")
+
+
+def test_a_part_of_a_namespace_that_an_installed_package_imports(lake):
+    lake.install("told-user", {"told_user.py": "import told_space.one\n"}, requires=["told-third"])
+    lake.install("told-space", {"told_space/one.py": ONE})
+    assert versions("told_user") == ["told-user==1.0"]
+    assert_told(lake, "told_user", "told_space/one.py")
+
+
+def test_a_package_of_very_many_sources(lake):
+    many = {f"told_large/m{number}.py": "" for number in range(1_100)}
+    lake.install(
+        "told-large", {"told_large/__init__.py": "from os import \\\n  path\nimport os, \\\n  told_local\n", **many}
+    )
+    assert_told(lake, "told_large", "told_local.py")
+
+
 def test_what_only_the_tests_of_an_installed_package_need(lake):
     requires = ['told-check; extra == "test"', 'told-check; extra == "all"']
     lake.install(

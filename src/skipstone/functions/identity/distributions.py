@@ -33,6 +33,7 @@ __all__ = [
     "Installed",
     "installation",
     "installed",
+    "is_installers",
     "is_pythons_own",
     "module_named",
 ]
@@ -53,9 +54,9 @@ _IMPORT = re.compile(
     rb"""|(?:import_module|__import__)\(\s*["'](\w[\w.]*)["']""",
     re.MULTILINE,
 )
-_TESTS = frozenset({"tests", "test", "testing", "conftest.py"})
+_TESTS = frozenset({"tests", "test", "conftest.py"})
+_CONTINUED = re.compile(rb"\\\r?\n")
 _FEW_SOURCES = 50
-_MOST_SOURCES = 1_000
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class Installed:
     needs
         The top-level modules of what they require, which others may hide, and the modules that their sources import
         without requiring them.
+    imports
+        The modules that their sources import and another distribution lists, which others may hide.
     evidence
         The files that an installer writes anew with them.
     roots
@@ -81,6 +84,7 @@ class Installed:
 
     versions: frozenset[str]
     needs: tuple[str, ...]
+    imports: tuple[str, ...]
     evidence: frozenset[str]
     roots: tuple[str, ...]
     recorded: frozenset[str] | None = None
@@ -124,9 +128,11 @@ def installed(name: str, places: tuple[str, ...], when: Installation) -> Install
         return None
     required = _required(own, when)
     untold = [one.name for one in required if not one.modules and (one.is_editable or one.root not in site_folders())]
+    needs, imports = _needs(own, required, by_module)
     return Installed(
         versions=frozenset(f"{one.name}=={one.version}" for one in required),
-        needs=tuple(sorted(_needs(own, required, by_module) - {name + ANY})),
+        needs=tuple(sorted(needs - {name + ANY})),
+        imports=tuple(sorted(imports)),
         evidence=frozenset(path for one in required for path in one.metadata),
         roots=tuple(sorted({one.root for one in own})),
         recorded=_all_recorded(own),
@@ -145,6 +151,14 @@ def is_pythons_own(place: str) -> bool:
         return False
     zipped = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
     return any(path.startswith(f"{folder}{os.sep}") for folder in folders) or zipped in Path(path).parts
+
+
+@lru_cache(maxsize=4096)
+def is_installers(place: str) -> bool:
+    """Whether a file or folder is in one of the folders of Python's own or for installed packages, or is such a one."""
+    path = os.path.realpath(place)
+    inside = any(f"{path}{os.sep}".startswith(f"{folder}{os.sep}") for folder in site_folders())
+    return inside or is_pythons_own(os.path.join(path, "any"))  # noqa: PTH118
 
 
 @cache
@@ -320,20 +334,26 @@ def _not_for_development(requirements: Iterable[str]) -> tuple[str, ...]:
     return tuple(one for name, one in split[False] if name not in for_it or "extra" not in one)
 
 
-def _needs(own: Iterable[_Facts], required: Iterable[_Facts], by_module: Mapping[str, list[_Facts]]) -> set[str]:
-    """Name what distributions need: any module of those that they require, and what they import besides.
+def _needs(
+    own: Iterable[_Facts], required: Iterable[_Facts], by_module: Mapping[str, list[_Facts]]
+) -> tuple[set[str], set[str]]:
+    """Name what distributions need, and apart from it what else they import of others.
 
-    A module that no installer brought counts always.  One of another distribution counts if the importing one requires
-    nothing at all and is small: others try to import dozens of modules for the convenience of some users, and say so as
-    requirements where it matters.
+    They need any module of those that they require, and what they import besides.  A module that no installer brought
+    counts always.  One of another distribution counts if the importing one requires nothing at all and is small: others
+    try to import dozens of modules for the convenience of some users, and say so as requirements where it matters.
     """
     found = {module + ANY for one in required for module in one.modules}
+    others: set[str] = set()
     for one in own:
-        sources = _sources(one)
-        if len(sources) <= _MOST_SOURCES:
-            says_nothing = not one.requires and len(sources) <= _FEW_SOURCES
-            found |= {n for n in _imported(one) if says_nothing or n.partition(".")[0] not in by_module}
-    return {name for name in found if name.endswith(ANY) or name.partition(".")[0] + ANY not in found}
+        imported = _imported(one)
+        says_nothing = not one.requires and len(_sources(one)) <= _FEW_SOURCES
+        of_others = set() if says_nothing else {n for n in imported if n.partition(".")[0] in by_module}
+        found |= imported - of_others
+        others |= of_others
+    known = {name.removesuffix(ANY) for name in found if name.endswith(ANY)}
+    needs = {name for name in found if name.endswith(ANY) or name.partition(".")[0] not in known}
+    return needs, {name for name in others if name.partition(".")[0] not in known}
 
 
 @lru_cache(maxsize=1024)
@@ -351,7 +371,7 @@ def _imported(one: _Facts) -> frozenset[str]:
             imports = imports_of(source, module, is_package=path.endswith("__init__.py"))
             found |= imports.names | imports.packages
             continue
-        for whole, several, called in _IMPORT.findall(source):
+        for whole, several, called in _IMPORT.findall(_CONTINUED.sub(b" ", source)):
             names = (
                 [whole or called]
                 if whole or called

@@ -30,6 +30,7 @@ from skipstone.functions.identity.distributions import (
     Installation,
     installation,
     installed,
+    is_installers,
     is_pythons_own,
     module_named,
 )
@@ -180,7 +181,7 @@ def packages_here(names: Iterable[str]) -> Packages:
     evidence = frozenset(path for one in found.values() for path in one.evidence)
     why = next((f"{_UNTOLD.format(top)}: {one.unknown}" for top, one in found.items() if one.unknown), "")
     if (gathering := _evidence.get()) is not None:
-        gathering |= evidence
+        gathering |= evidence | _searched(tuple(sys.path), evidence)
     versions = sorted({version for one in found.values() for version in one.versions})
     return Packages(None if why else tuple(versions), why, evidence, tuple(sorted(places.items())))
 
@@ -242,6 +243,17 @@ def _found(top: str, wanted: Collection[str], when: Installation, places: dict[s
     return _of_places(top, plain, wanted, when)
 
 
+@lru_cache(maxsize=256)
+def _searched(path: tuple[str, ...], evidence: frozenset[str]) -> frozenset[str]:
+    """Return the folders and archives in which a module could appear, to be imported instead of the one that was found.
+
+    These are the search path and the folders of local modules; not those that only installers write to, whose own
+    files are evidence.
+    """
+    local = {os.path.dirname(file) for file in evidence if not is_installers(file)}  # noqa: PTH120  (many)
+    return frozenset(local | {os.path.abspath(folder) for folder in path if not is_installers(folder)})  # noqa: PTH100
+
+
 def _is_plain(spec: ModuleSpec) -> bool:
     """Whether Python itself imports a module, from a file or from folders."""
     if spec.loader in _OF_PYTHON or type(spec.loader) in _OF_FILES:
@@ -279,7 +291,7 @@ def _of_places(top: str, spec: ModuleSpec, wanted: Collection[str], when: Instal
         folders = _once((*folders, *beside))
     roots = {os.path.join(root, top) for root in vouched.roots if not vouched.unlisted(root, wanted)}  # noqa: PTH118
     portions = [None if os.path.realpath(folder) in roots else folder for folder in folders]
-    needs = _there(vouched.needs, when)
+    needs = (*_there(vouched.needs, when), *_hidden(vouched.imports, when))
     if not any(portions):
         return _Package(vouched.versions, needs, evidence, depends=True)
     found = local_sources(top, portions, wanted, is_namespace=True)
@@ -290,6 +302,20 @@ def _of_places(top: str, spec: ModuleSpec, wanted: Collection[str], when: Instal
 def _there(names: tuple[str, ...], when: Installation) -> tuple[str, ...]:
     """Return the names that are modules now, and not Python's own."""
     return _known_there(names, tuple(_modules_in(folder, changed) for folder, changed in when))
+
+
+def _hidden(names: tuple[str, ...], when: Installation) -> tuple[str, ...]:
+    """Return the names, of modules that distributions list, that are imported from elsewhere now, if only in part."""
+    there = _there(names, when)
+    tops = {name.partition(".")[0] for name in there}
+    hidden = {top for top in tops if (spec := find_module(top)) is not None and not _is_vouched_for(top, spec, when)}
+    return tuple(name for name in there if name.partition(".")[0] in hidden)
+
+
+def _is_vouched_for(top: str, spec: ModuleSpec, when: Installation) -> bool:
+    """Whether distributions list a module in each of the places that it is imported from."""
+    places = (str(spec.origin),) if spec.origin else tuple(map(str, spec.submodule_search_locations or ()))
+    return all(installed(top, (place,), when) is not None for place in places)
 
 
 @lru_cache(maxsize=256)

@@ -308,9 +308,17 @@ private[skipstone] class Still(described: RelationJson, planned: Seq[Environment
 }
 
 private[skipstone] object Still {
+  private val importable = Seq(".py", ".pyc", ".so", ".pyd")
+
+  /** What changes when a file is written, appears or goes; of a folder, when something that Python imports does. */
   def stateOf(file: String): (Long, Long) = {
     val found = new java.io.File(file)
-    (found.lastModified, found.length)
+    Option(found.list) match {
+      case Some(names) =>
+        val modules = names.filter(name => !name.contains('.') || importable.exists(name.endsWith))
+        (modules.map(_.hashCode.toLong * 0x9E3779B97F4A7C15L).sum, modules.length)
+      case None => (found.lastModified, found.length)
+    }
   }
 }
 
