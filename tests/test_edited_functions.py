@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 import skipstone
-from skipstone import Dataset, FormattedIndex, MinMaxIndex, skipping_stats
+from skipstone import Dataset, FeatureIndex, FormattedIndex, MinMaxIndex, skipping_stats
 from skipstone.errors import SkipstoneError
 from skipstone.expressions.ranges import between
 
@@ -223,11 +223,38 @@ def test_a_module_that_stays_as_it_is_serves(applications):
         assert (said["read"], said["jobs of planning again"]) == (1, 0)
 
 
+BOXES = """
+from pyspark.sql.types import StringType, UserDefinedType
+
+class Box:
+    def __init__(self, text):
+        self.text = text
+
+class BoxType(UserDefinedType):
+    @classmethod
+    def sqlType(cls):
+        return StringType()
+
+    @classmethod
+    def module(cls):
+        return "boxes"
+
+    def serialize(self, box):
+        return box.text
+
+    def deserialize(self, text):
+        return Box(text.split("/")[{place}])
+
+Box.__UDT__ = BoxType()
+"""
+
+
 def test_modules_that_are_edited_between_two_applications(applications):
     """Whatever they are called and wherever they lie: an index of before does not serve the function of after."""
     files = {"ümod": "ümod.py", "my-mod": "my-mod.py", "sched": "sched.py", "acme.local": "acme/local.py"}
     files |= {"eggy": "eggy/__init__.py", "calling": "helper.py"}
     metadata = "Metadata-Version: 2.1\nName: {}\nVersion: 1.0\n"
+    applications.write("texts.py", "def text_in(box):\n    return box.text\n")
     applications.write("calling.py", "def f(text):\n    return __import__('helper').f(text)\n")
     applications.write("eggy.egg-info/PKG-INFO", metadata.format("eggy"))
     applications.write("eggy.egg-info/top_level.txt", "eggy\n")
@@ -239,19 +266,26 @@ def test_modules_that_are_edited_between_two_applications(applications):
         names = {{name: f"f{{number}}" for number, name in enumerate({list(files)!r})}}
         for name, function in names.items():
             spark.udf.register(function, importlib.import_module(name).f)
+        import boxes, texts
+        spark.udf.register("boxed", F.udf(boxes.Box, boxes.BoxType(), useArrow=False))
+        skipstone.state_version(spark, "boxed", "1")
+        spark.udf.register("text_in", F.udf(texts.text_in, useArrow=False))  # does not name the class
         if not dataset.is_indexed:
             indexes = [FormattedIndex("ua", extract=function) for function in names.values()]
+            indexes.append(FeatureIndex({{"curl": "text_in(if(n >= 0, boxed(ua), NULL)) = 'curl'"}}))
             said["refused"] = indexing(dataset, *indexes)
+        said["typed"] = [asked(spark, "text_in(if(n >= 0, boxed(ua), NULL)) = 'curl'")] * 2
         for name, function in names.items():
             said[name] = [asked(spark, f"{{function}}(ua) = '{{agent}}'") for agent in ("curl", "Wget")]
         """
     for text, skipped in ((FIRST, 3), (LAST, 0), (FIRST, 3)):
+        applications.write("boxes.py", BOXES.format(place=int(text == LAST)))
         for file in files.values():
             applications.write(file, text)
         time.sleep(2)  # what changed shortly before an application started is taken for edited
         said = applications.run(body, "", "site")
         assert said.get("refused", "") == ""
-        for name in files:
+        for name in (*files, "typed"):
             assert [q["lost"] for q in said[name]] == [[], []], name
             assert [q["skipped"] for q in said[name]] == [skipped] * 2, (name, said[name])
 

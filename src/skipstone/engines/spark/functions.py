@@ -175,8 +175,9 @@ def recorded_functions(
         raise IndexingError(msg)
     identities = session_identities(spark, when)
     found = called if declared is None else []
+    calls = {f["n"].lower(): f for f in called}  # which know the types that a function is called with
     for name in declared or ():
-        function = _registered(spark, name)
+        function = calls.get(name.lower()) or _registered(spark, name)
         if function is None:
             msg = f"{index_name} cannot be built: no function is registered as {name!r}; register it first"
             raise IndexingError(msg)

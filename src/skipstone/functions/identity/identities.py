@@ -27,8 +27,14 @@ _USERS = ("python", "java", "scala")
 _SESSION_ONLY = "~"
 _ENVIRONMENT = "/env:"
 _INTERPRETER = re.compile(r"/exec:([0-9a-f]*)")
+_TYPES = re.compile(r"/udt:([^/]*)")
+_CARRIED = re.compile(r"/udt:[^/]*!")
 _CHANGED_JAR = "!"
 _UNTOLD = "?"
+_NO_MODULE = (
+    "the class of a type that it takes or gives travels with the data, and no module tells what it does: define the "
+    "type in a module, or state the function's version with skipstone.state_version"
+)
 CHANGED_JAR = (
     "a jar changed after it was brought to this application, which may still run it as it was: restart the application"
 )
@@ -84,7 +90,7 @@ class FunctionIdentities:
             problem = self._edited(kind, raw)
             return Known(None, problem) if problem else Known(f"version {version}")
         why = ""
-        if version and raw and bound.rpartition("@")[0] == raw:
+        if version and raw and bound.rpartition("@")[0] == _TYPES.sub("", raw):
             why = (
                 "modules that it refers to have changed since its version was stated; state it again if it still holds"
             )
@@ -93,7 +99,11 @@ class FunctionIdentities:
         return Known(f"{kind} {raw}", why) if kind != "python" else self._python(raw, why)
 
     def bound(self, kind: str, raw: str) -> str:
-        """Give what a statement about a function is bound to: its raw id, and what its packages are for the driver."""
+        """Give what a statement about a function is bound to: its raw id, and what its packages are for the driver.
+
+        A statement is made before it is known which types the function will be called with.
+        """
+        raw = _TYPES.sub("", raw)
         packages = self._packages(raw) if kind == "python" else frozenset()
         versions = None if packages is None else packages_here(packages).versions
         if versions is None:
@@ -117,6 +127,8 @@ class FunctionIdentities:
 
     def _python(self, raw: str, why: str) -> Known:
         """Name a Python function by its pickled bytes and by the versions of what they refer to."""
+        if _CARRIED.search(raw):
+            return Known(None, why or _NO_MODULE)
         packages = self._packages(raw)
         if packages is None:
             return Known(None, why)
@@ -157,12 +169,18 @@ class FunctionIdentities:
         return self._workers.of(packages)
 
     def _packages(self, raw: str) -> frozenset[str] | None:
-        """Return the packages that a Python function refers to; ``None`` when its pickled form is not known."""
+        """Return the packages that a Python function refers to, and those of the types that it takes and gives.
+
+        ``None`` when its pickled form is not known.
+        """
         if raw not in _references:
             command = self._command(raw.removeprefix(_SESSION_ONLY))
             if command is None:
                 return None
-            _references[raw] = packages_named(command)
+            types = {name.partition("#")[0].rstrip("!") for found in _TYPES.findall(raw) for name in found.split(",")}
+            named = packages_named(command)
+            sparks = {name for name in types if name.startswith(("pyspark.", "__main__."))}
+            _references[raw] = None if named is None else named | (types - sparks)
         return _references[raw]
 
     def difference(self, recorded: Mapping[str, str], condition: Expression) -> str | None:

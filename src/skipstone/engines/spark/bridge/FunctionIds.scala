@@ -13,6 +13,7 @@ import scala.util.Try
 import org.apache.spark.{SparkContext, SparkFiles}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.classic
+import org.apache.spark.sql.types._
 
 /** A user's function: its registered name, `python`, `scala` or `java`, and what tells it from another of that name. */
 private[skipstone] case class FunctionId(name: String, kind: String, id: String, deterministic: Boolean)
@@ -21,7 +22,8 @@ private[skipstone] case class FunctionId(name: String, kind: String, id: String,
  * Tells two definitions of one name apart.
  *
  *  - Python: the MD5 of the pickled function and return type, the way it is evaluated, and MD5s of
- *    the settings that decide how values go to Python and back, of the interpreter that it was made
+ *    the settings that decide how values go to Python and back, the classes of the user-defined types
+ *    that it takes and gives, whose code makes its values (`udt:`), of the interpreter that it was made
  *    for (`exec:`), and of the environment variables that its workers are given (`env:`), where
  *    these are not at their default. Where the session has another interpreter run all functions,
  *    nothing is known of it.
@@ -32,7 +34,8 @@ private[skipstone] case class FunctionId(name: String, kind: String, id: String,
  * An id that begins with `~` tells functions apart within this application only: what the function
  * does is not all in it (a broadcast variable, a lambda whose class is made up at run time, a class
  * in a folder, whose neighbours may change). One that begins with `!` tells nothing: a jar changed
- * under its path, and whether the classes that run are of before or after is not known.
+ * under its path, and whether the classes that run are of before or after is not known. A class of
+ * `udt:` that ends so travels with its type.
  */
 private[skipstone] object FunctionIds {
   private val MaxCommands = 512
@@ -91,11 +94,26 @@ private[skipstone] object FunctionIds {
     val settings = Parameters.changed(name => PythonSettings.exists(name.startsWith)).mkString(" ")
     val told = if (settings.isEmpty) "" else "/" + ExpressionJson.hex(ExpressionJson.md5(settings.getBytes(UTF_8)))
     val exec = "/exec:" + ExpressionJson.hex(ExpressionJson.md5(String.valueOf(p.func.pythonExec).getBytes(UTF_8)))
-    val id = s"${ExpressionJson.hex(ExpressionJson.md5(command))}/${p.evalType}$told$exec${environment(p.func.envVars)}"
-    commands.synchronized(commands.put(id, command))
+    val types = userDefined(p.dataType +: p.children.map(_.dataType)).sorted
+    val digest = ExpressionJson.hex(ExpressionJson.md5(command))
+    def of(classes: String) = s"$digest/${p.evalType}$told$classes$exec${environment(p.func.envVars)}"
+    val id = if (types.isEmpty) of("") else of(types.mkString("/udt:", ",", ""))
+    commands.synchronized(Seq(id, of("")).foreach(commands.put(_, command)))
     val elsewhere = settings.contains(Interpreter)
     if (elsewhere || (p.func.broadcastVars != null && !p.func.broadcastVars.isEmpty)) s"~$id" else id
   }
+
+  // By name, with a digest of the pickled class that workers take where its module has none; that of a notebook has none.
+  private def userDefined(types: Seq[DataType]): Seq[String] = types.flatMap {
+    case udt: UserDefinedType[_] =>
+      val pickled = Option(udt.serializedPyClass).map(c => "#" + ExpressionJson.hex(ExpressionJson.md5(c.getBytes(UTF_8))))
+      val mark = if (String.valueOf(udt.pyUDT).startsWith("__main__.")) "!" else ""
+      Option(udt.pyUDT).map(_ + pickled.getOrElse("") + mark).toSeq ++ userDefined(Seq(udt.sqlType))
+    case ArrayType(element, _) => userDefined(Seq(element))
+    case MapType(key, value, _) => userDefined(Seq(key, value))
+    case struct: StructType => userDefined(struct.map(_.dataType))
+    case _ => Nil
+  }.distinct
 
   // Without what Spark's runners put there themselves, some of it only when the function first runs.
   private def environment(variables: java.util.Map[String, String]): String = {
