@@ -255,3 +255,15 @@ def test_large_predicates(spark, dataset):
     for i in range(100):
         deep = f"({deep} {'OR' if i % 2 else 'AND'} id {'=' if i % 2 else '<'} {3 if i % 2 else 1000 + i})"
     assert objects_of(spark, df.where(deep)).kept == 1
+
+
+def test_what_is_nested_too_deep_is_said_and_the_rest_still_skips(spark, dataset):
+    df = spark.read.parquet(dataset)
+    for _ in range(250):
+        df = df.select("id", F.upper("name").alias("name"))
+    query = df.where("id = 3 AND name <> 'x'")
+    assert_same_rows(spark, query)
+    query.count()
+    (scan,) = last_query(spark)
+    assert scan.objects.kept == 1
+    assert any("nested deeper than 200 levels" in reason for reason in scan.not_used)

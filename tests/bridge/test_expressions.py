@@ -9,6 +9,7 @@ from functools import reduce
 import pytest
 from pyspark.sql import functions as F
 from tests.bridge.fake import bridge_of, entries_since
+from tests.expressions.depth import DEEPEST
 
 SCHEMA = """
   b boolean, i8 tinyint, i int, l long, f float, d double, dec decimal(20,4), s string, bin binary, dt date,
@@ -151,14 +152,24 @@ def test_left_deep_ors(planner, typed):
     assert len(tree["c"]) == 100
 
 
-def test_a_deep_tree_is_written_or_refused_but_never_fails(spark, planner, typed):
+def deepest(tree):
+    """The length of the longest way down, and the node at its end."""
+    below = [deepest(child) for child in tree.get("c", ())]
+    return max(((depth + 1, node) for depth, node in below), key=lambda found: found[0], default=(0, tree))
+
+
+@pytest.mark.parametrize("levels", [100, DEEPEST - 2, DEEPEST + 50])
+def test_a_deep_tree_is_written_as_far_as_the_bound(spark, planner, typed, levels):
+    # A level at a time, which the optimizer makes one expression of: Spark's parser recurses, and overflows sooner.
     before = bridge_of(spark).lastSeq()
-    deep = reduce(lambda e, k: F.concat(e, F.col("s")) if k % 2 else F.upper(e), range(100), F.col("s"))
-    typed.where(deep == "x").collect()
+    deep = reduce(lambda df, _: df.select("i", F.upper("s").alias("s")), range(levels), typed.select("i", "s"))
+    deep.where("i = 3 AND s = 'x'").collect()
     (entry,) = entries_since(spark, before)
     assert entry["error"] is None
-    depth, node = 0, planner.requests[-1]["condition"]
-    while node.get("c"):
-        node = max(node["c"], key=lambda n: len(str(n)))
-        depth += 1
-    assert depth > 100
+    tree = planner.requests[-1]["condition"]
+    assert any(n["k"] == "lit" and n["v"] == "3" for n in nodes(tree))
+    depth, last = deepest(tree)
+    if levels < DEEPEST:
+        assert last["k"] == "col"
+    else:
+        assert (depth, last["n"], last["d"]) == (DEEPEST + 1, f"<nested deeper than {DEEPEST} levels>", False)

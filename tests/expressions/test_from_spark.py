@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.expressions.depth import DEEPEST
 
-from skipstone.expressions import deep_json
 from skipstone.expressions.from_spark import read_expression
 from skipstone.expressions.normalize import normalize
 from skipstone.expressions.tree import And, Call, Cast, Column, EqualTo, In, Like, Literal, Or
@@ -194,11 +194,11 @@ def test_fields_are_kept():
 
 def test_depth_and_width():
     e = node("isnull", X)
-    for _ in range(2000):
+    for _ in range(DEEPEST // 2):
         e = node("not", node("and", e, node("or", X, ONE)))
     assert str(normalize(read_expression(e)))
-    text = '{"k":"not","c":[' * 5000 + json.dumps(node("isnull", X)) + "]}" * 5000
-    assert str(normalize(read_expression(deep_json.loads(text)))) == "x IS NULL"
+    text = '{"k":"not","c":[' * DEEPEST + json.dumps(node("isnull", X)) + "]}" * DEEPEST
+    assert str(normalize(read_expression(json.loads(text)))) == "x IS NULL"
     started = time.process_time()
     wide = read_expression(node("or", *(node("eq", X, lit("integer", str(n))) for n in range(5000))))
     assert len(wide.terms) == 5000

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.expressions.depth import DEEPEST
 from tests.support import assert_same_rows, conf, write_objects
 
 from skipstone import Dataset, FeatureIndex, skipping_stats
@@ -290,7 +291,7 @@ def test_variables_of_lambdas_are_told_apart_by_their_places():
 
 def test_deep_conditions_have_keys():
     deep = leaf("x", 1)
-    for number in range(3000):
+    for number in range(DEEPEST):
         deep = (And, Or)[number % 2]((deep, leaf("y", number)))
     other = ConditionKeys()
     assert other.of(deep) == ConditionKeys().of(deep)

@@ -12,6 +12,7 @@ import pytest
 import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.expressions.depth import DEEPEST
 
 from skipstone.errors import SettingError, UnsupportedTypeError
 from skipstone.expressions import tree
@@ -329,7 +330,7 @@ def test_very_large_predicates_are_left_to_others():
         1:
     ] == (tree.LessThan(LNG, number(3.0)),)
     deep = box(0, 1, 0, 1)
-    for level in range(400):
+    for level in range(DEEPEST):
         deep = (Or if level % 2 else And)((deep, tree.LessThan(LNG, number(float(level)))))
     labelled(deep)
 

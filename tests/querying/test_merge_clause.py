@@ -1,9 +1,9 @@
 import random
-import sys
 
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from tests.expressions.depth import DEEPEST
 from tests.expressions.three_valued import COLUMNS, VALUES, evaluate, predicates, small_predicates
 from tests.querying.stubs import Known, kept
 
@@ -269,8 +269,8 @@ def test_the_property_catches_a_broken_merge(name, broken, monkeypatch):
 # --- depth -----------------------------------------------------------------------------------------------------------
 
 
-def test_deep_trees_merge_evaluate_and_spell_without_recursion():
-    depth = 4 * sys.getrecursionlimit()
+def test_trees_as_deep_as_the_bridge_lets_them_be_merge_evaluate_and_spell():
+    depth = DEEPEST
     tree, pairs = a, [(a, [Known((True, False), None, "A")])]
     for level in range(depth):
         leaf = EqualTo(Column("x"), Literal(level))
@@ -290,7 +290,7 @@ def test_equal_parts_of_a_deep_clause_are_one_object():
     parts = []
     for _ in range(2):
         tree, pairs = a, [(a, [A])]
-        for level in range(3000):
+        for level in range(DEEPEST):
             leaf = EqualTo(Column("x"), Literal(level))
             tree = Or((tree, leaf)) if level % 2 else And((tree, leaf))
             pairs.append((leaf, [Known((), None, f"L{level}")]))

@@ -79,7 +79,8 @@ _SUBQUERIES = re.compile(r"(?:Subquery|SubqueryExpression|\bExists|OuterReferenc
 def read_expression(node: Mapping[str, Any]) -> Expression:
     """Read one condition.
 
-    Deep trees are read without recursion, and the children of every vertex before the vertex.
+    Conditions come at most two hundred levels deep (``MaxDepth`` in ``ExpressionJson.scala``), so this and all that
+    goes over the tree may recurse.
 
     Examples
     --------
@@ -87,20 +88,9 @@ def read_expression(node: Mapping[str, Any]) -> Expression:
     >>> print(read_expression({"k": "gt", "c": [column, {"k": "lit", "t": "int", "v": "3"}]}))
     s.x > 3
     """
-    done: list[Expression] = []
-    waiting: list[tuple[Any, int]] = [(node, -1)]
-    while waiting:
-        vertex, arity = waiting.pop()
-        children = vertex.get("c") if isinstance(vertex, dict) else None
-        if arity < 0 and isinstance(children, list) and children:
-            waiting.append((vertex, len(children)))
-            waiting.extend((child, -1) for child in reversed(children))
-            continue
-        arity = max(arity, 0)
-        below = tuple(done[len(done) - arity :])
-        del done[len(done) - arity :]
-        done.append(_read_vertex(vertex, below))
-    return done[0]
+    children = node.get("c") if isinstance(node, dict) else None
+    below = tuple([read_expression(child) for child in children]) if isinstance(children, list) else ()
+    return _read_vertex(node, below)
 
 
 def _read_vertex(node: Any, below: tuple[Expression, ...]) -> Expression:

@@ -61,8 +61,7 @@ __all__ = ["ALWAYS", "NEVER", "normalize"]
 def normalize(expression: Expression) -> Expression:
     """Return the canonical form of a predicate.
 
-    Time and memory are linear in the size of the tree, and nothing recurses: a predicate may have thousands of terms or
-    be thousands of levels deep.
+    Time and memory are linear in the size of the tree.
 
     Examples
     --------
@@ -71,56 +70,51 @@ def normalize(expression: Expression) -> Expression:
     >>> print(normalize(Not(Or((LessThan(Literal(3, "int"), x), EqualNullSafe(x, Literal(None, "int")))))))
     x <= 3
     """
-    numbers = _Numbers()
     root = settle(expression)
-    if not isinstance(root, And | Or):
-        return root
-    frames = [_Frame(root, numbers)]
-    while True:
-        frame = frames[-1]
-        if frame.waiting:
-            term = settle(frame.waiting.pop())
-            if type(term) is frame.connective:
-                frame.waiting.extend(reversed(term.terms))
-            elif isinstance(term, And | Or):
-                frames.append(_Frame(term, numbers))
-            else:
-                frame.take(term)
-        else:
-            frames.pop()
-            if not frames:
-                return frame.joined()
-            frames[-1].take(frame.joined())
+    return _joined(root, _Numbers()) if isinstance(root, And | Or) else root
+
+
+def _joined(vertex: And | Or, numbers: _Numbers) -> Expression:
+    """Settle the terms of an AND or OR: each stands once, nested ones of its kind are taken apart, constants fold."""
+    connective = type(vertex)
+    neutral, decisive = (ALWAYS, NEVER) if connective is And else (NEVER, ALWAYS)
+    found: dict[int, Expression] = {}
+    waiting = list(reversed(vertex.terms))
+    while waiting:
+        term = settle(waiting.pop())
+        if type(term) is connective:
+            waiting.extend(reversed(term.terms))
+            continue
+        if isinstance(term, And | Or):
+            term = _joined(term, numbers)
+        if term is decisive:
+            return term
+        if term is not neutral:
+            for one in term.terms if isinstance(term, connective) else (term,):
+                found.setdefault(numbers.of(one), one)
+    terms = tuple(found.values())
+    if connective is And:
+        terms = _without_implied_guards(terms)
+    return connective(terms) if len(terms) > 1 else (terms[0] if terms else neutral)
 
 
 class _Numbers:
-    """Gives equal trees equal numbers, without recursion, whatever their depth."""
+    """Gives equal trees equal numbers."""
 
     def __init__(self) -> None:
         self._by_key: dict[Any, int] = {}
         self._by_identity: dict[int, tuple[Expression, int]] = {}
 
-    def of(self, root: Expression) -> int:
+    def of(self, vertex: Expression) -> int:
         """Return a tree's number, numbering what is below it first."""
-        if isinstance(root, Comparison) and type(root.left) is Column and type(root.right) is Literal:
-            flat = (type(root), root.left, *literal_key(root.right))  # most terms by far: a short cut
+        if isinstance(vertex, Comparison) and type(vertex.left) is Column and type(vertex.right) is Literal:
+            flat = (type(vertex), vertex.left, *literal_key(vertex.right))  # most terms by far: a short cut
             return self._by_key.setdefault(flat, len(self._by_key))
-        known = self._by_identity
-        waiting = [root]
-        while waiting:
-            vertex = waiting[-1]
-            if id(vertex) in known:
-                waiting.pop()
-                continue
-            children = vertex.children
-            unknown = [child for child in children if id(child) not in known]
-            if unknown:
-                waiting.extend(unknown)
-                continue
-            key = self._key(vertex, tuple([known[id(child)][1] for child in children]))
-            known[id(vertex)] = (vertex, self._by_key.setdefault(key, len(self._by_key)))
-            waiting.pop()
-        return known[id(root)][1]
+        known = self._by_identity.get(id(vertex))
+        if known is None:
+            key = self._key(vertex, tuple([self.of(child) for child in vertex.children]))
+            known = self._by_identity[id(vertex)] = (vertex, self._by_key.setdefault(key, len(self._by_key)))
+        return known[1]
 
     @staticmethod
     def _key(vertex: Expression, below: tuple[int, ...]) -> Any:
@@ -141,37 +135,6 @@ class _Numbers:
             case Like(escape=escape):
                 return (Like, below, escape)
         return (type(vertex), below)
-
-
-class _Frame:
-    """An AND or OR under construction: the terms still to be settled, and those that will stay."""
-
-    def __init__(self, vertex: And | Or, numbers: _Numbers) -> None:
-        self.connective = type(vertex)
-        self.waiting = list(reversed(vertex.terms))
-        self._neutral, self._decisive = (ALWAYS, NEVER) if self.connective is And else (NEVER, ALWAYS)
-        self._numbers = numbers
-        self._terms: dict[int, Expression] = {}
-
-    def take(self, term: Expression) -> None:
-        """Add a canonical term: once, without the neutral constant, and alone if it is the decisive one."""
-        if term is self._neutral:
-            return
-        if term is self._decisive:
-            self.waiting.clear()
-            self._terms = {-1: term}
-        elif isinstance(term, self.connective):
-            for inner in term.terms:
-                self._terms.setdefault(self._numbers.of(inner), inner)
-        else:
-            self._terms.setdefault(self._numbers.of(term), term)
-
-    def joined(self) -> Expression:
-        """Return the finished vertex; no term at all leaves the neutral constant, one stands for itself."""
-        terms = tuple(self._terms.values())
-        if self.connective is And:
-            terms = _without_implied_guards(terms)
-        return self.connective(terms) if len(terms) > 1 else (terms[0] if terms else self._neutral)
 
 
 def _without_implied_guards(terms: tuple[Expression, ...]) -> tuple[Expression, ...]:

@@ -54,9 +54,8 @@ UNKNOWN_PARAMETERS = "?"
 class Expression:
     """A vertex of the tree.
 
-    Trees may be thousands of vertices deep: ``walk``, ``rebuilt`` and ``str`` do not recurse.  Equality, hash and
-    ``repr`` are the dataclasses' own and do; the algorithms of this package therefore tell vertices apart by identity
-    or by number.
+    A tree may have thousands of terms in one AND or OR, but it is not deep (``from_spark`` says how deep): what goes over
+    it may recurse.
     """
 
     __slots__ = ()
@@ -128,15 +127,7 @@ class Expression:
         return (type(self).__name__,)
 
     def __str__(self) -> str:
-        written: list[str] = []
-        rest: list[str | Expression] = [self]
-        while rest:
-            piece = rest.pop()
-            if isinstance(piece, str):
-                written.append(piece)
-            else:
-                rest.extend(reversed(piece._spelling()))
-        return "".join(written)
+        return "".join(map(str, self._spelling()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import pyarrow as pa
@@ -23,7 +24,17 @@ if TYPE_CHECKING:
     from skipstone.expressions.tree import Expression
     from skipstone.indexing.index import Index
 
-__all__ = ["AndClause", "Clause", "Metadata", "NeverClause", "OrClause", "conjunction", "disjunction", "lookups_of"]
+__all__ = [
+    "AndClause",
+    "Clause",
+    "Metadata",
+    "NeverClause",
+    "OrClause",
+    "conjunction",
+    "disjunction",
+    "lookups_of",
+    "walk_clause",
+]
 
 
 class Metadata(Protocol):
@@ -89,7 +100,7 @@ class AndClause(Clause):
 
     def might_match(self, metadata: Metadata) -> pa.BooleanArray:
         """Combine by Kleene's AND: one proof of absence is enough."""
-        return _evaluated(self, metadata)
+        return reduce(pc.and_kleene, (term.might_match(metadata) for term in self.terms))
 
     @property
     def requires(self) -> tuple[tuple[Index, str], ...]:
@@ -108,7 +119,7 @@ class OrClause(Clause):
 
     def might_match(self, metadata: Metadata) -> pa.BooleanArray:
         """Combine by Kleene's OR: absence must be proved for every term."""
-        return _evaluated(self, metadata)
+        return reduce(pc.or_kleene, (term.might_match(metadata) for term in self.terms))
 
     @property
     def requires(self) -> tuple[tuple[Index, str], ...]:
@@ -148,31 +159,12 @@ def disjunction(clauses: Sequence[Clause]) -> Clause | None:
     return OrClause(flat) if len(flat) > 1 else (flat[0] if flat else None)
 
 
-# A merged clause is as deep as the predicate it was made of, so what follows walks it without recursion.
-
-
-def _evaluated(root: AndClause | OrClause, metadata: Metadata) -> pa.BooleanArray:
-    """Evaluate nested joins, holding one array per level."""
-    open_joins: list[tuple[Clause, Iterator[Clause]]] = [(root, iter(root.terms))]
-    so_far: list[pa.BooleanArray | None] = [None]
-    while True:
-        join, rest = open_joins[-1]
-        term = next(rest, None)
-        if isinstance(term, AndClause | OrClause):
-            open_joins.append((term, iter(term.terms)))
-            so_far.append(None)
-            continue
-        if term is not None:
-            value = term.might_match(metadata)
-        else:
-            open_joins.pop()
-            value = so_far.pop()
-            if not open_joins:
-                return value
-            join = open_joins[-1][0]
-        before = so_far[-1]
-        combine = pc.and_kleene if isinstance(join, AndClause) else pc.or_kleene
-        so_far[-1] = value if before is None else combine(before, value)
+def walk_clause(root: Clause) -> Iterator[Clause]:
+    """Yield a clause and those that it joins, from left to right."""
+    yield root
+    if isinstance(root, AndClause | OrClause):
+        for term in root.terms:
+            yield from walk_clause(term)
 
 
 def _united(root: AndClause | OrClause) -> tuple[tuple[Index, str], ...]:
@@ -210,27 +202,13 @@ def _are_its_own(clause: Clause) -> bool:
 
 def _leaves(root: Clause) -> Iterator[Clause]:
     """Yield the clauses that nested joins join, from left to right."""
-    waiting = [root]
-    while waiting:
-        clause = waiting.pop()
-        if isinstance(clause, AndClause | OrClause):
-            waiting.extend(reversed(clause.terms))
-        else:
-            yield clause
+    return (clause for clause in walk_clause(root) if not isinstance(clause, AndClause | OrClause))
 
 
-def _spelled(root: AndClause | OrClause) -> str:
-    """Write nested joins, with brackets around a join inside one of the other kind."""
-    written: list[str] = []
-    waiting: list[Clause | str] = [root]
-    while waiting:
-        piece = waiting.pop()
-        if not isinstance(piece, AndClause | OrClause):
-            written.append(str(piece))
-            continue
-        word, other = (" AND ", OrClause) if isinstance(piece, AndClause) else (" OR ", AndClause)
-        for number, term in enumerate(reversed(piece.terms)):
-            if number:
-                waiting.append(word)
-            waiting.extend((")", term, "(") if isinstance(term, other) else (term,))
-    return "".join(written)
+def _spelled(clause: Clause) -> str:
+    """Write a clause, with brackets around a join inside one of the other kind."""
+    if not isinstance(clause, AndClause | OrClause):
+        return str(clause)
+    word, other = (" AND ", OrClause) if isinstance(clause, AndClause) else (" OR ", AndClause)
+    terms = [f"({_spelled(term)})" if isinstance(term, other) else _spelled(term) for term in clause.terms]
+    return word.join(terms)

@@ -203,10 +203,6 @@ def _boolean_children(vertex: Expression) -> tuple[Expression, ...]:
 
 def _is_deterministic(leaf: Expression) -> bool:
     """Whether no part of a leaf may change its mind."""
-    waiting = [leaf]
-    while waiting:
-        vertex = waiting.pop()
-        if isinstance(vertex, Call) and not vertex.deterministic:
-            return False
-        waiting.extend([child for child in vertex.children if not isinstance(child, Column | Literal)])
-    return True
+    if isinstance(leaf, Call) and not leaf.deterministic:
+        return False
+    return all(_is_deterministic(child) for child in leaf.children if not isinstance(child, Column | Literal))

@@ -91,31 +91,25 @@ def merge_clause(
     a constant TRUE that is not, so the clause that holds for no object represents it, and None represents anything.
     Lemma 1 once more joins what a vertex carries itself to what its children give.
 
-    Linear in the size of the tree and without recursion; equal parts of the result are one object.
+    Linear in the size of the tree; equal parts of the result are one object.
     """
     joiner = _Joiner()
-    done: list[Clause | None] = []
-    waiting: list[tuple[Expression, bool, bool]] = [(expression, False, False)]  # vertex, negated?, children done?
-    while waiting:
-        vertex, negated, children_done = waiting.pop()
+
+    def merged(vertex: Expression, *, negated: bool) -> Clause | None:
+        """Return pos(vertex), or neg(vertex) if it is negated."""
         match vertex:
             case And(terms) | Or(terms):
-                below = [(term, negated, False) for term in terms]
+                found = [merged(term, negated=negated) for term in terms]
             case Not(child):
-                below = [(child, not negated, False)]
+                found = [merged(child, negated=not negated)]
             case _:
-                below = []
-        if below and not children_done:
-            waiting.append((vertex, negated, True))
-            waiting.extend(reversed(below))
-            continue
-        found = done[len(done) - len(below) :]
-        del done[len(done) - len(below) :]
+                found = []
         own = labels.get(vertex, ())
         if negated:
             own = _negations(vertex, own, on_error)
-        done.append(joiner.conjunction([_from_below(vertex, found, joiner, negated=negated), *own]))
-    return done[0]
+        return joiner.conjunction([_from_below(vertex, found, joiner, negated=negated), *own])
+
+    return merged(expression, negated=False)
 
 
 def _from_below(vertex: Expression, found: list[Clause | None], joiner: _Joiner, *, negated: bool) -> Clause | None:
@@ -154,7 +148,7 @@ def _negations(vertex: Expression, clauses: tuple[Clause, ...], on_error: OnErro
 
 
 class _Joiner:
-    """Joins clauses flat, without duplicates, and tells equal ones by identity: they too may be very deep."""
+    """Joins clauses flat and without duplicates; what it joined itself it tells by identity, without comparing it."""
 
     def __init__(self) -> None:
         self._by_key: dict[Any, Clause] = {}

@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.expressions.depth import DEEPEST
 from tests.indexes import universes
 from tests.stores.search.support import make, on_elasticsearch, on_opensearch, remove_indices, server
 
@@ -274,7 +275,7 @@ def test_a_deep_and_a_wide_clause(universe):
         one.index, [tree.GreaterThan(Column("c", "int"), Literal(4, "int")), tree.IsNull(Column("c", "int"))]
     )
     deep = low
-    for n in range(500):
+    for n in range(DEEPEST):
         deep = (AndClause if n % 2 else OrClause)((deep, high if n % 3 else low))
     many = [tree.EqualTo(Column("c", "int"), Literal(n + 3, "int")) for n in range(1500)]
     wide = OrClause(tuple(clauses_of(one.index, many)))

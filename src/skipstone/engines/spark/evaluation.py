@@ -15,7 +15,7 @@ import pyarrow as pa
 from skipstone.engines.spark.client import Client
 from skipstone.engines.spark.shipping import dump_for_executors, load_on_executor, ship
 from skipstone.errors import MetadataStoreError
-from skipstone.querying.clause import AndClause, OrClause
+from skipstone.querying.clause import walk_clause
 from skipstone.stores.evaluation import BatchMetadata, FieldSource, might_match
 
 if TYPE_CHECKING:
@@ -102,14 +102,7 @@ class SparkPartEvaluator:
 
 def _types_in(clause: Clause) -> set[type]:
     """Return the classes of a clause and of those that it joins."""
-    found: set[type] = set()
-    waiting = [clause]
-    while waiting:
-        node = waiting.pop()
-        found.add(type(node))
-        if isinstance(node, AndClause | OrClause):
-            waiting.extend(node.terms)
-    return found
+    return {type(part) for part in walk_clause(clause)}
 
 
 def _answers(

@@ -26,7 +26,6 @@ from skipstone.engines.spark.evaluation import SparkPartEvaluator
 from skipstone.engines.spark.functions import query_identities
 from skipstone.engines.spark.hadoop import file_system_for
 from skipstone.errors import SettingError, SkipstoneError
-from skipstone.expressions import deep_json
 from skipstone.expressions.from_spark import read_expression
 from skipstone.functions.geo.implications import SedonaFunctions
 from skipstone.functions.identity.package_versions import gathered_evidence
@@ -74,7 +73,7 @@ class SparkPlanner:
         """Answer the request that ends with ``text``."""
         with self._lock:
             pieces = self._parts.pop(key, [])
-        request = deep_json.loads("".join([*pieces, text]))
+        request = json.loads("".join([*pieces, text]))
         with reading_time() as reading:
             plan = self._planned(key, request)
         return _response(key, plan, reading.seconds)

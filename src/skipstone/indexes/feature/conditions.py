@@ -31,8 +31,8 @@ _HIDDEN = frozenset(f"<{kind.__name__}>" for kind in (*_PLAIN, Like, tree.In))
 class ConditionKeys:
     """Gives conditions their keys, remembering those of the vertices that it was asked for.
 
-    ``None`` is the key of a condition of which not everything is known: it equals no other, not even itself.  Nothing
-    recurses; a vertex is known by identity while this object lives.
+    ``None`` is the key of a condition of which not everything is known: it equals no other, not even itself.  A
+    vertex is known by identity while this object lives.
 
     Examples
     --------
@@ -44,24 +44,17 @@ class ConditionKeys:
     def __init__(self) -> None:
         self._known: dict[int, tuple[Expression, bytes | None]] = {}
 
-    def of(self, root: Expression) -> bytes | None:
+    def of(self, condition: Expression) -> bytes | None:
         """Return the key of a condition in the normal form."""
-        waiting = [root]
-        while waiting:
-            vertex = waiting[-1]
-            terms = vertex.terms if isinstance(vertex, _SETS) else ()
-            missing = [term for term in terms if id(term) not in self._known]
-            if missing:
-                waiting.extend(missing)
-                continue
-            waiting.pop()
-            if id(vertex) not in self._known:
-                self._known[id(vertex)] = (vertex, self._joined(vertex, terms) if terms else _leaf_key(vertex))
-        return self._known[id(root)][1]
+        known = self._known.get(id(condition))
+        if known is None:
+            key = self._joined(condition) if isinstance(condition, _SETS) else _leaf_key(condition)
+            known = self._known[id(condition)] = (condition, key)
+        return known[1]
 
-    def _joined(self, vertex: Expression, terms: tuple[Expression, ...]) -> bytes | None:
-        """Return the key of an AND or OR whose terms have theirs, in whatever order they stand."""
-        keys = {self._known[id(term)][1] for term in terms}
+    def _joined(self, vertex: And | Or) -> bytes | None:
+        """Return the key of an AND or OR, in whatever order its terms stand."""
+        keys = {self.of(term) for term in vertex.terms}
         if None in keys:
             return None
         return _digest(type(vertex).__name__, *sorted(key.hex() for key in keys if key is not None))

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipstone.errors import IndexingError, SettingError
-from skipstone.expressions import deep_json
 from skipstone.expressions.from_spark import read_expression
 from skipstone.expressions.names import parse_column
 from skipstone.expressions.normalize import normalize
@@ -172,21 +171,23 @@ def _checked(given: Any) -> tuple[tuple[str, str], ...]:
 def _without_numbers(condition: Mapping[str, Any]) -> Mapping[str, Any]:
     """Leave out what differs between sessions: functions' ids, which the manifest has, and variables' numbers."""
     numbers: dict[str, str] = {}
-    waiting: list[Any] = [condition]
-    while waiting:
-        node = waiting.pop()
+
+    def renumber(node: Any) -> None:
         if node.get("u"):
             node.pop("id", None)
         elif "id" in node:
             node["id"] = numbers.setdefault(node["id"], str(len(numbers)))
-        waiting.extend(reversed(node.get("c", ())))
+        for child in node.get("c", ()):
+            renumber(child)
+
+    renumber(condition)
     return condition
 
 
 @lru_cache(maxsize=1024)
 def _tree(condition: str) -> Expression:
     """Read a condition that ``prepare`` has kept."""
-    return normalize(read_expression(deep_json.loads(condition)))
+    return normalize(read_expression(json.loads(condition)))
 
 
 def _unfit(condition: Expression, padded: set[str]) -> str | None:

@@ -85,29 +85,20 @@ class SnapshotSearch:
         kept[known] = np.concatenate(rows)[search.rows[known]]
         return kept
 
-    def _bits(self, root: Plan, kept: Mapping[int, Truths], meter: Meter) -> Truths:
+    def _bits(self, plan: Plan, kept: Mapping[int, Truths], meter: Meter) -> Truths:
         """Join answers from the leaves up; what cannot change the answer any more is not evaluated."""
-        open_joins: list[tuple[Joined, Iterator[Plan], Truths | None]] = []
-        plan: Plan = root
-        while True:
-            if isinstance(plan, Joined):
-                rest = iter(plan.terms)
-                open_joins.append((plan, rest, None))
-                plan = next(rest)
-                continue
-            found = kept[id(plan)] if isinstance(plan, ByServer) else self._by_arrow(plan.clause, meter).kept
-            while open_joins:
-                join, rest, before = open_joins.pop()
-                if before is not None:
-                    found = before & found if join.every else before | found
-                settled = not found.any() if join.every else bool(found.all())
-                following = None if settled else next(rest, None)
-                if following is not None:
-                    open_joins.append((join, rest, found))
-                    plan = following
-                    break
-            else:
-                return found
+        if isinstance(plan, ByServer):
+            return kept[id(plan)]
+        if isinstance(plan, ByArrow):
+            return self._by_arrow(plan.clause, meter).kept
+        first, *rest = plan.terms
+        found = self._bits(first, kept, meter)
+        for term in rest:
+            if not found.any() if plan.every else found.all():
+                break
+            other = self._bits(term, kept, meter)
+            found = found & other if plan.every else found | other
+        return found
 
     def _by_arrow(self, clause: Clause, meter: Meter) -> Evaluation:
         """Evaluate on the driver, from the chunks."""
@@ -118,10 +109,8 @@ class SnapshotSearch:
 
 def _searches(root: Plan) -> Iterator[ByServer]:
     """Yield the queries of a plan."""
-    waiting: list[Plan] = [root]
-    while waiting:
-        plan = waiting.pop()
-        if isinstance(plan, ByServer):
-            yield plan
-        elif not isinstance(plan, ByArrow):
-            waiting.extend(plan.terms)
+    if isinstance(root, ByServer):
+        yield root
+    elif isinstance(root, Joined):
+        for term in root.terms:
+            yield from _searches(term)

@@ -84,26 +84,11 @@ class _Planner:
     records: Mapping[tuple[str, str], IndexRecord]
     meter: Meter
 
-    def plan(self, root: Clause) -> Plan:
-        """Plan from the leaves up; clauses may be as deep as predicates, so nothing recurses."""
-        open_joins: list[tuple[AndClause | OrClause, list[Plan], int]] = []
-        clause: Clause = root
-        while True:
-            if isinstance(clause, AndClause | OrClause) and clause.terms:
-                open_joins.append((clause, [], 0))
-                clause = clause.terms[0]
-                continue
-            found = self._leaf(clause)
-            while open_joins:
-                join, plans, place = open_joins.pop()
-                plans.append(found)
-                if place + 1 < len(join.terms):
-                    open_joins.append((join, plans, place + 1))
-                    clause = join.terms[place + 1]
-                    break
-                found = self._joined(plans, is_every=isinstance(join, AndClause))
-            else:
-                return found
+    def plan(self, clause: Clause) -> Plan:
+        """Plan from the leaves up."""
+        if isinstance(clause, AndClause | OrClause) and clause.terms:
+            return self._joined([self.plan(term) for term in clause.terms], is_every=isinstance(clause, AndClause))
+        return self._leaf(clause)
 
     def _leaf(self, clause: Clause) -> Plan:
         """Return a leaf to the server if every part that describes objects can answer it."""

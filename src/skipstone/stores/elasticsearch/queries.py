@@ -69,20 +69,14 @@ def exists(slot: str) -> Query:
 
 def extent(query: Any) -> tuple[int, int]:
     """Return how many single queries a query has and how deep they lie: servers bound both."""
-    leaves, deepest = 0, 0
-    waiting: list[tuple[Any, int]] = [(query, 1)]
-    while waiting:
-        one, depth = waiting.pop()
-        deepest = max(deepest, depth)
-        ((kind, content),) = one.items()
-        if kind == "bool":
-            for key in ("should", "filter", "must_not"):
-                waiting.extend((inner, depth + 1) for inner in content.get(key, ()))
-        elif kind == "nested":
-            waiting.append((content["query"], depth + 1))
-        else:
-            leaves += 1
-    return leaves, deepest
+    ((kind, content),) = query.items()
+    if kind == "bool":
+        below = [extent(inner) for key in ("should", "filter", "must_not") for inner in content.get(key, ())]
+    elif kind == "nested":
+        below = [extent(content["query"])]
+    else:
+        return 1, 1
+    return sum(leaves for leaves, _ in below), 1 + max((depth for _, depth in below), default=0)
 
 
 def _distinct(queries: Iterable[Query | None], neutral: Query) -> list[Query] | None:

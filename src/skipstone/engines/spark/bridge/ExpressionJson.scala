@@ -38,7 +38,8 @@ private[skipstone] case class Column(name: String, dataType: DataType, partition
  *    (see [[FunctionIds]]; of a lambda's variable, its number), z (time zone), m (class and method
  *    that a static_invoke or invoke calls), p (of Catalyst: a digest of what makes the expression
  *    besides its children, see [[Parameters]]). A subquery has no children.
- *    `_metadata` stands for any reference that is neither a data nor a partition column.
+ *    `_metadata` stands for any reference that is neither a data nor a partition column. What lies
+ *    deeper than [[ExpressionJson.MaxDepth]] is a call that says so, is not deterministic and has no children.
  *
  * Types are written by [[Json.typeText]].
  */
@@ -48,8 +49,7 @@ private[skipstone] class ExpressionJson(columns: Map[ExprId, Column], g: JsonGen
   def write(e: Expression): Unit = node(e, 0)
 
   private def node(e: Expression, depth: Int): Unit = {
-    if (depth > MaxDepth) throw new IllegalArgumentException(s"condition is nested deeper than $MaxDepth")
-    e match {
+    if (depth > MaxDepth) tooDeep(e) else e match {
       case _: And => simple("and", flatten(e), depth)
       case _: Or => simple("or", flatten(e), depth)
       case n: Not => simple("not", n.children, depth)
@@ -86,6 +86,15 @@ private[skipstone] class ExpressionJson(columns: Map[ExprId, Column], g: JsonGen
         children(c.children, depth)
       case other => call(other, depth)
     }
+  }
+
+  /** What lies deeper is not looked into: nothing is known of it, and the other parts of the condition may still skip. */
+  private def tooDeep(e: Expression): Unit = {
+    start("call")
+    g.writeStringField("n", s"<nested deeper than $MaxDepth levels>")
+    g.writeBooleanField("d", false)
+    g.writeStringField("t", Json.typeText(e.dataType))
+    children(Nil, 0)
   }
 
   private def start(kind: String): Unit = {
@@ -215,7 +224,11 @@ private[skipstone] class ExpressionJson(columns: Map[ExprId, Column], g: JsonGen
 }
 
 private[skipstone] object ExpressionJson {
-  val MaxDepth = 2000
+  /**
+   * The one bound on depth: whoever reads the condition, here and in Python, may recurse. Operands of ANDs and ORs are
+   * flattened, so that thousands of them are one level.
+   */
+  val MaxDepth = 200
 
   // TimeType came with Spark 4.1: known by name, so that the jar loads on 4.0.
   private def exact(dataType: DataType): Boolean = dataType match {
