@@ -11,7 +11,7 @@ import pytest
 
 import skipstone
 
-EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "image_colour.py"
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "image_colour.py"
 
 
 @pytest.fixture(scope="module")

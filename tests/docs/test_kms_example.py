@@ -6,14 +6,14 @@ import runpy
 from pathlib import Path
 
 import pytest
+from tests.stores.parquet.test_encryption import RA, RANGE, RT, TAG, rows
 
 from skipstone.errors import KeyProviderError
 from skipstone.stores.parquet.encryption import Keys
 from skipstone.stores.parquet.store import ParquetStore
 from skipstone.testing.store_model import ROOT, commit
-from tests.stores.test_encryption import RA, RANGE, RT, TAG, rows
 
-EXAMPLE = Path(__file__).parent.parent / "examples" / "aws_kms_keys.py"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "aws_kms_keys.py"
 REGION = "eu-central-1"
 
 

@@ -1,4 +1,4 @@
-"""The README tells the truth: its Python runs, prints what it says, and its tables and links are those of the code."""
+"""The pages tell the truth: their Python runs and prints what they say, and what they name and link to is there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import skipstone
 from skipstone.settings import SETTINGS
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = [
     ROOT / "README.md",
@@ -83,6 +83,22 @@ def test_the_documents_name_real_modules(document):
     text = document.read_text(encoding="utf-8")
     for name in re.findall(r"`((?:[\w.-]+/)*[\w*]+\.(?:py|scala))`", text):
         assert any(list(place.glob(name)) for place in PLACES), name
+    for name in re.findall(r"`(tests(?:/\w+)+)/?`", text):
+        assert (ROOT / name).is_dir(), name
+
+
+def test_tests_lie_where_the_code_lies_or_in_a_suite_that_is_named():
+    sources, tests = ROOT / "src" / "skipstone", ROOT / "tests"
+    section = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Tests")[2].partition("\n## ")[0]
+    suites = set(re.findall(r"`tests/(\w+)`", section))
+    assert "soundness" in suites
+    assert not [suite for suite in suites if (sources / suite).exists()]
+    for file in tests.rglob("test_*.py"):
+        folder = file.parent.relative_to(tests)
+        if folder.parts:
+            assert folder.parts[0] in suites or (sources / folder).is_dir(), file
+        else:
+            assert (sources / file.name.removeprefix("test_")).is_file(), file
 
 
 def test_both_flows_are_walked_in_at_most_twenty_modules():

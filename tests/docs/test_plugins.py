@@ -17,7 +17,7 @@ from skipstone.testing import assert_sound
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "skipstone-lengths"
 LENGTH = tree.Call("length", (tree.Column("text", "string"),), "int")
 

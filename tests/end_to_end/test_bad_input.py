@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.support import conf, write_objects
 
 import skipstone
 from skipstone import Clause, Dataset, Filter, Index, MinMaxIndex, SkipstoneError, ValueListIndex, skipping_stats
@@ -27,7 +28,6 @@ from skipstone.errors import (
     UnsupportedTypeError,
 )
 from skipstone.indexes.minmax import MinMaxMetadata
-from tests.support import conf, write_objects
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import os
 import time
 
 import pytest
+from tests.support import assert_same_rows, conf, write_objects
 
 from skipstone import Dataset, MinMaxIndex, ValueListIndex, skipping_stats
-from tests.support import assert_same_rows, conf, write_objects
 
 SCHEMA = "id int"
 

@@ -12,7 +12,7 @@ import pyspark
 import pytest
 
 pytestmark = pytest.mark.slow
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[2]
 AVRO = {"4.0": "4.0.2"}.get(".".join(pyspark.__version__.split(".")[:2]), "4.1.1")
 
 PROLOGUE = """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[2]
 VERSIONS = ("4.0.2", "4.1.4", "4.2.1", "4.3.0")
 
 SCRIPT = """

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 from pyspark.sql import functions as F
+from tests.support import assert_same_rows, conf, skipping_off, write_objects
 
 from skipstone import Dataset, MinMaxIndex, ValueListIndex, last_query, skipping_stats
-from tests.support import assert_same_rows, conf, skipping_off, write_objects
 
 SCHEMA = "id int, name string"
 OBJECTS = tuple(", ".join(f"({10 * n + i}, 'name {n}')" for i in range(10)) for n in range(8))

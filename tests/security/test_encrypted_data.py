@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from tests.stores.keys import key_bytes, key_file, kms_settings
+from tests.support import assert_same_rows, assert_sound
 
 from skipstone import BloomFilterIndex, Dataset, MinMaxIndex, ValueListIndex, skipping_stats
 from skipstone.engines.spark.bridge.build import find_java
 from skipstone.errors import IndexingError
-from tests.stores.keys import key_bytes, key_file, kms_settings
-from tests.support import assert_same_rows, assert_sound
 
 KMS = """
 package skipstone.tests

@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from tests.indexing import event_log_application as application
+from tests.security import event_log_application as application
 from tests.stores.keys import key_file
 
 pytestmark = pytest.mark.slow

@@ -13,6 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType
+from tests.stores.keys import key_bytes, key_file, kms_settings
+from tests.support import conf, skipping_off, write_objects
 from typer.testing import CliRunner
 
 from skipstone import (
@@ -32,8 +34,6 @@ from skipstone import (
 )
 from skipstone.cli.main import app
 from skipstone.errors import IndexExistsError, KeyUnavailableError, MetadataStoreError
-from tests.stores.keys import key_bytes, key_file, kms_settings
-from tests.support import conf, skipping_off, write_objects
 
 OBJECTS = 4
 ZSTD = b"\x28\xb5\x2f\xfd"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 CACHE = Path(os.environ.get("SKIPSTONE_TEST_CACHE", REPOSITORY / ".venv-spark"))
 SPARK_OF_SEDONA = "4.0.2"
 JARS = ("org.apache.sedona:sedona-spark-shaded-4.0_2.13:1.8.0", "org.datasyslab:geotools-wrapper:1.8.0-33.1")

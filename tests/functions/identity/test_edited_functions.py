@@ -18,7 +18,7 @@ import pyspark
 import pytest
 
 pytestmark = pytest.mark.slow
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[3]
 
 PROLOGUE = """
 import importlib, json, os, sys, time

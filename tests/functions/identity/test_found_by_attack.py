@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from tests.support import assert_same_rows, write_objects
 
 import skipstone
 from skipstone import BloomFilterIndex, Dataset, FormattedIndex, MinMaxIndex
 from skipstone.engines.spark.functions import raw_identity
 from skipstone.errors import IndexingError, SkipstoneError
 from skipstone.expressions.ranges import at_least
-from tests.support import assert_same_rows, write_objects
 
 SOURCE = """
 package attacked

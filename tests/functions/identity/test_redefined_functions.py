@@ -17,6 +17,7 @@ import pandas as pd
 import pyspark
 import pytest
 from pyspark.sql import functions as F
+from tests.support import assert_same_rows, conf, write_objects
 
 import skipstone
 from skipstone import Dataset, FormattedIndex, MinMaxIndex
@@ -25,7 +26,6 @@ from skipstone.errors import IndexingError, PluginError
 from skipstone.expressions.ranges import at_least, between
 from skipstone.expressions.tree import Call, Column, EqualTo, Literal
 from skipstone.indexing.failures import explained_failures
-from tests.support import assert_same_rows, conf, write_objects
 
 # --- identities, without Spark ---------------------------------------------------------------------------------------
 

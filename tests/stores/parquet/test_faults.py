@@ -461,7 +461,7 @@ commit(store, store.latest(ROOT), None, [record(StoredRangeIndex("a"), "a")], ro
 def test_a_killed_writer_leaves_garbage_that_a_later_commit_cleans(store, base, step):
     model = Model()
     snapshot = commit(store, None, model, [RA], rows_of(3))
-    killed = subprocess.run([sys.executable, "-c", KILLED, base, step], cwd=Path(__file__).parents[2], check=False)
+    killed = subprocess.run([sys.executable, "-c", KILLED, base, step], cwd=Path(__file__).parents[3], check=False)
     assert killed.returncode == -signal.SIGKILL
     assert store.latest(ROOT) == snapshot
     assert_same(store, snapshot, model, CLAUSES[:1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.bridge.fake import FakePlanner, bridge_of
+from tests.engines.spark.bridge.fake import FakePlanner, bridge_of
 
 
 @pytest.fixture

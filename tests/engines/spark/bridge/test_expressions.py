@@ -8,7 +8,7 @@ from functools import reduce
 
 import pytest
 from pyspark.sql import functions as F
-from tests.bridge.fake import bridge_of, entries_since
+from tests.engines.spark.bridge.fake import bridge_of, entries_since
 
 SCHEMA = """
   b boolean, i8 tinyint, i int, l long, f float, d double, dec decimal(20,4), s string, bin binary, dt date,

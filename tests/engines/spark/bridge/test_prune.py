@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.bridge.fake import records_of
+from tests.engines.spark.bridge.fake import records_of
 from tests.support import conf
 
 from skipstone import Dataset, MinMaxIndex, skipping_stats

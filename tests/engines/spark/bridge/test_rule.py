@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import pytest
 from pyspark.sql import functions as F
-from tests.bridge.fake import bridge_of, entries_since, records_of, reply
+from tests.engines.spark.bridge.fake import bridge_of, entries_since, records_of, reply
 
 
 def last(spark):

@@ -8,7 +8,7 @@ import struct
 
 import pytest
 from pyspark.sql import DataFrame
-from tests.bridge.fake import bridge_of, read_records, records_of
+from tests.engines.spark.bridge.fake import bridge_of, read_records, records_of
 
 
 @pytest.fixture
