@@ -1,8 +1,10 @@
-"""What was found by looking for rows to lose through Spark: each of these trusted a function that was another one."""
+"""What was found by looking for rows to lose: each of these trusted a function that was another one."""
 
 from __future__ import annotations
 
+import importlib
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from tests.support import assert_same_rows, write_objects
 
 import skipstone
 from skipstone import BloomFilterIndex, Dataset, FormattedIndex, MinMaxIndex
-from skipstone.engines.spark.functions import raw_identity
+from skipstone.engines.spark.functions import FunctionIdentities, raw_identity
 from skipstone.errors import IndexingError, SkipstoneError
 from skipstone.expressions.ranges import at_least
 
@@ -92,3 +94,59 @@ def test_a_function_that_hides_one_of_sparks_own_is_not_computed_with(spark, tmp
     with pytest.raises(IndexingError, match="own_hash is a registered function here"):
         dataset.create_indexes(BloomFilterIndex("id"))
     assert not dataset.is_indexed
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Write modules into a folder that Python imports from."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(name, text):
+        (tmp_path / f"{name}.py").write_text(text)
+        importlib.invalidate_caches()
+
+    yield write
+    for name in [n for n in sys.modules if n.startswith("attacked_")]:
+        del sys.modules[name]
+
+
+def identity(module_name, raw):
+    """Return the identity of a function ``f`` of a module, which is pickled by the module's name."""
+    size = bytes([len(module_name)])
+    command = b"\x80\x04\x8c" + size + module_name.encode() + b"\x94\x8c\x01f\x94\x93."
+    return FunctionIdentities({}, lambda _: command).of("f", "python", raw)
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        "import os, attacked_b",
+        "import os; import attacked_b",
+        "if True: import attacked_b",
+        "from attacked_b import (\n    g,\n)",
+        "import os, \\\n    attacked_b",
+        "import attacked_b.c as d",
+    ],
+)
+def test_a_module_is_found_however_it_is_imported(module, spelled):
+    module("attacked_a", f"{spelled}\ndef f(x):\n    return x\n")
+    module("attacked_b", "def g(x):\n    return x\n")
+    before = identity("attacked_a", spelled)
+    module("attacked_b", "def g(x):\n    return -x\n")
+    assert "attacked_b==" in before
+    assert identity("attacked_a", spelled) != before
+
+
+def test_a_module_that_hides_an_installed_one_is_told_by_its_own_text(module):
+    """``numpy`` stands for any package whose name a user's module takes, such as ``utils`` or ``tests``."""
+    installed = identity("numpy", "hidden")
+    assert any(word.startswith("numpy==") for word in installed.split())
+    module("numpy", "def f(x):\n    return x\n")
+    kept = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "numpy"}
+    try:
+        one = identity("numpy", "hidden")
+        module("numpy", "def f(x):\n    return -x * 2\n")
+        two = identity("numpy", "hidden")
+    finally:
+        sys.modules.update(kept)
+    assert len({installed, one, two}) == 3
