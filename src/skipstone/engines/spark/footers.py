@@ -94,7 +94,7 @@ def collect_from_footers(
 
 
 def _sample(objects: Sequence[DataObject]) -> Sequence[DataObject]:
-    """Give a few objects from all over: files of one dataset mostly come from one writer, so these tell of the rest."""
+    """Return a few objects from all over: files of one dataset mostly have one writer, so these stand for the rest."""
     return objects[:: max(1, len(objects) // _SAMPLED)][:_SAMPLED]
 
 

@@ -77,7 +77,7 @@ class OwnMetric(Metric):
         raise SettingError(msg)
 
     def kind(self, point: Any) -> int:
-        """Tell text, numbers, and tuples of each length apart."""
+        """Return a number for the kind of a point: text, number, or tuple of a length."""
         return len(point) if isinstance(point, tuple) else -1 if isinstance(point, str) else -2
 
     def supports(self, spark_type: str, origins: Sequence[Any] = ()) -> bool:
