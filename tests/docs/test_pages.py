@@ -69,9 +69,19 @@ def test_the_settings_are_those_of_the_code():
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(document):
     text = re.sub(r"```.*?```", "", document.read_text(encoding="utf-8"), flags=re.DOTALL)
-    for target in re.findall(r"\]\(([^)#\s]+)", text):
-        if not target.startswith(("http:", "https:", "mailto:")):
-            assert (document.parent / target).exists(), target
+    for target, heading in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", text):
+        if target.startswith(("http:", "https:", "mailto:")):
+            continue
+        page = document.parent / target if target else document
+        assert page.exists(), target
+        assert not heading or heading in headings(page), f"{target}#{heading}"
+
+
+def headings(page):
+    """Return the names by which links reach the headings of a page, as GitHub makes them."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 PAGES = [d for d in DOCUMENTS if d.name != "CHANGELOG.md" and d.parent.name != "adr"]
