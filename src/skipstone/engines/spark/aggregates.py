@@ -75,7 +75,7 @@ def collect_with_aggregates(
 
 
 def takes_aggregates(bound: BoundIndex) -> bool:
-    """Return whether an index's metadata type makes states of aggregates."""
+    """Whether an index's metadata type makes states of aggregates."""
     made = getattr(bound.index.metadata_type, "from_aggregates", None)
     not_overridden = MetadataType.from_aggregates.__func__  # type: ignore[attr-defined]  # a bound class method has it
     return made is not None and getattr(made, "__func__", made) is not not_overridden

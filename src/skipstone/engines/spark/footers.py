@@ -58,7 +58,7 @@ def footer_roles(bound: BoundIndex) -> Mapping[str, str] | None:
 
 
 def _is_in_footer(fact: Fact, column: tuple[str, ...]) -> bool:
-    """Return whether a footer has a fact of a column."""
+    """Whether a footer has a fact of a column."""
     return fact.kind in _IN_FOOTERS and (fact.kind == "rows" or parse_column(fact.column) == column)
 
 

@@ -169,7 +169,7 @@ class Metric(ABC):
 
     @abstractmethod
     def supports(self, spark_type: str, origins: Sequence[Any] = ()) -> bool:
-        """Return whether a column of this type holds points, which have distances from the origins."""
+        """Whether a column of this type holds points, which have distances from the origins."""
 
     @abstractmethod
     def origin(self, given: Any) -> Any:

@@ -143,7 +143,7 @@ class FunctionIdentities:
         return Known(" ".join([f"python {_INTERPRETER.sub('', raw)} {python}", *zone, *here.versions]), why)
 
     def _edited(self, kind: str, raw: str) -> str:
-        """Whether workers may run a function with a stated version as it was before it was edited."""
+        """Return why workers may run a function with a stated version as it was before an edit; empty when not."""
         packages = self._packages(raw) if kind == "python" and self._workers is not None else None
         if packages is None or self._workers is None:
             return ""

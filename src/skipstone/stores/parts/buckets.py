@@ -241,7 +241,7 @@ def _interleaving(lengths: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt
 
 
 def filters_of(columns: Mapping[str, pa.Array], column: str, buckets: Buckets) -> PartFilters:
-    """Return the filters of a part, of whose columns the whole ones and some slices are there."""
+    """Return the filters of a part, made of the column of whole filters and of the slices that were read."""
     slices = {n: columns[name] for n in range(buckets.count) if (name := f"{column}#{n}") in columns}
     return PartFilters(columns[f"{column}#whole"], slices, buckets.count)
 
