@@ -3,7 +3,7 @@
 import json
 import math
 import random
-from decimal import Decimal, getcontext
+from decimal import Decimal
 from functools import cache, reduce
 from itertools import combinations_with_replacement, permutations
 
@@ -12,12 +12,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
+from tests.functions.distances.truth import FINITE, FUNCTIONS, POINTS, WORDS, l2_of_floats
 
-from skipstone.engines.spark import register_distances
 from skipstone.errors import SettingError, UnsupportedTypeError
 from skipstone.expressions import tree
 from skipstone.expressions.tree import And, Call, Column, In, Literal, Not
-from skipstone.functions.distances import edits as _edits
 from skipstone.functions.distances import metrics as _metrics
 from skipstone.functions.distances import own_metrics as _own_metrics
 from skipstone.functions.distances import vectorised
@@ -45,58 +44,6 @@ LEVENSHTEIN = {"class_name": "org.apache.spark.sql.catalyst.expressions.Levensht
 L2 = {"identity": "org.apache.spark.sql.catalyst.expressions.VectorFunctionImplUtils.vectorL2Distance", "type": "float"}
 
 
-# --- the truth: what the functions give for one row -------------------------------------------------------------------
-
-
-@cache
-def by_function(function, one, other):
-    def column(value):
-        if isinstance(value, frozenset):
-            return pa.array([dict(value)])
-        floats = [v for v in value if isinstance(v, float)]
-        return pa.array([list(value)], pa.list_(pa.float64()) if floats or not value else None)
-
-    return function(column(one), column(other))[0].as_py()
-
-
-def row_function(function):
-    def distance(one, other):
-        if one is None or other is None:
-            return None
-        return by_function(function, *(frozenset(v.items()) if isinstance(v, dict) else tuple(v) for v in (one, other)))
-
-    return distance
-
-
-def plain_levenshtein(one, other):
-    if one is None or other is None:
-        return None
-    row = list(range(len(other) + 1))
-    for number, letter in enumerate(one, 1):
-        before, row = row, [number]
-        for place, there in enumerate(other, 1):
-            row.append(min(before[place] + 1, row[-1] + 1, before[place - 1] + (letter != there)))
-    return row[-1]
-
-
-def l2_of_floats(one, other, _):
-    """As a function in C or Java would compute with floats of 32 bits."""
-    if one is None or other is None or len(one) != len(other) or None in one or None in other:
-        return None
-    with np.errstate(all="ignore"):
-        total = np.float32(0)
-        for a, b in zip(one, other, strict=True):
-            total += (np.float32(a) - np.float32(b)) ** 2
-        return float(np.sqrt(total))
-
-
-FUNCTIONS = {
-    **{function.__name__: row_function(function) for function in vectorised.FUNCTIONS},
-    "levenshtein": plain_levenshtein,
-    "staticinvoke": l2_of_floats,
-}
-
-
 def call(name, column, literal, *, mirrored=False, **about):
     arguments = (literal, column) if mirrored else (column, literal)
     return Call(name, arguments, **({"type": "double", "kind": "python"} | about))
@@ -118,8 +65,6 @@ def check(index, type_, predicates, rows, forgetting=False, **collecting):
 # --- small universes, exhausted ---------------------------------------------------------------------------------------
 
 VECTORS = (None, [0.0, 0.0], [3.0, 4.0], [-1.0, 1.0], [10.0, 0.0], [NAN, 0.0], [INF, 1.0], [1.0, None], [1.0], [])
-POINTS = (None, [0.0, 0.0], [89.0, 10.0], [-89.5, 170.0], [10.0, 180.0], [10.0, -180.0], [91.0, 0.0], [NAN, 0.0], [1.0])
-WORDS = (None, "", "a", "ab", "skip", "skips", "stone", "é", "😀a", "a\0")
 TARGETS = (
     Literal((0.0, 0.0), "array<double>"),
     Literal((3, 5), "array<int>"),
@@ -231,11 +176,6 @@ def test_fields_of_a_point_are_known_by_name():
 
 # --- random numbers, awkward on purpose -------------------------------------------------------------------------------
 
-AWKWARD = [
-    0.0, -0.0, 1.0, 0.1, 0.2, 0.3, 1 / 3, 1e16, 1e16 + 2, 1e-16, 1e154, 1.3e154, 1e200, 1.7e308, -1.7e308, 1e-160,
-    1e-170, 5e-324, 2.3e-308, 1 + 2**-52, 1e8, 1e8 + 1,
-]  # fmt: skip
-FINITE = st.sampled_from(AWKWARD) | st.floats(allow_nan=False, allow_infinity=False)
 NUMBERS = {
     "array<double>": FINITE,
     "array<float>": st.sampled_from([float(np.float32(x)) for x in (0, 1, 3e38, -3e38, 1e19, 2e19, 1e-23, 1e-45, 0.1)])
@@ -498,141 +438,6 @@ def test_text_that_is_not_utf8_is_unknown():
         assert state.finish(OBJECT)["lower"] is None
     given_origins = MetricDistanceIndex("c", metric="levenshtein", origins=["b"])
     assert given_origins.collect_metadata(odd).finish(OBJECT)["lower"] is None
-
-
-# --- the functions and their errors, against exact arithmetic ---------------------------------------------------------
-
-
-@pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
-@settings(max_examples=100, deadline=None, phases=PHASES)
-@given(data=st.data())
-def test_computed_distances_are_as_exact_as_stated(metric, data):
-    getcontext().prec = 1500
-    size = data.draw(st.integers(1, 5))
-    x, y = (data.draw(st.lists(FINITE, min_size=size, max_size=size)) for _ in range(2))
-    computed = METRICS[metric].distances(np.array([x]), tuple(y))[0]
-    differences = [abs(Decimal(a) - Decimal(b)) for a, b in zip(x, y, strict=True)]
-    exact = sum(differences) if metric == "manhattan" else sum(d * d for d in differences).sqrt()
-    tolerance = METRICS[metric].tolerance(size)
-    if math.isinf(computed):
-        assert exact > Decimal(tolerance.limit)
-    else:
-        error = abs(Decimal(float(computed)) - exact)
-        assert error * 2 <= Decimal(tolerance.relative) * exact + Decimal(tolerance.absolute)
-
-
-def exact_angle(x, y):
-    """Twice the arc tangent of the ratio of the lengths of difference and sum of the unit vectors, in many digits."""
-    units = []
-    for vector in (x, y):
-        length = sum(Decimal(v) ** 2 for v in vector).sqrt()
-        units.append([Decimal(v) / length for v in vector])
-    chord = sum((a - b) ** 2 for a, b in zip(*units, strict=True)).sqrt()
-    rest = sum((a + b) ** 2 for a, b in zip(*units, strict=True)).sqrt()
-    if chord > rest:
-        return exact_pi() - 2 * arc_tangent(rest / chord)
-    return 2 * arc_tangent(chord / rest)
-
-
-def arc_tangent(x):
-    for _ in range(10):
-        x = x / (1 + (1 + x * x).sqrt())
-    total, power, number = Decimal(0), x, 1
-    while abs(power) > Decimal(10) ** -70:
-        total += power / number
-        power, number = -power * x * x, number + 2
-    return total * 1024
-
-
-@cache
-def exact_pi():
-    return 16 * arc_tangent(Decimal(1) / 5) - 4 * arc_tangent(Decimal(1) / 239)
-
-
-@settings(max_examples=50, deadline=None, phases=PHASES)
-@given(data=st.data())
-def test_computed_angles_are_as_exact_as_stated(data):
-    getcontext().prec = 800
-    size = data.draw(st.integers(1, 5))
-    x = data.draw(st.lists(FINITE, min_size=size, max_size=size))
-    scale = data.draw(st.sampled_from([1.0, -1.0, 3.0, -0.1]))
-    near = [scale * v if math.isfinite(scale * v) else v for v in x]
-    y = data.draw(st.lists(FINITE, min_size=size, max_size=size) | st.just(near))
-    assume(any(x) and any(y))
-    getcontext().prec = 700
-    computed = METRICS["angular"].distances(np.array([x]), tuple(y))[0]
-    getcontext().prec = 100
-    error = abs(Decimal(float(computed)) - exact_angle(x, y))
-    assert error * 2 <= Decimal(METRICS["angular"].tolerance(size).absolute)
-
-
-def test_the_globe():
-    here, there = [52.52, 13.405], [48.8566, 2.3522]
-    assert FUNCTIONS["haversine_distance"](here, there) == pytest.approx(877_464, rel=1e-3)
-    assert FUNCTIONS["haversine_distance"]([0, 0], [0, 180]) == pytest.approx(math.pi * _metrics.EARTH_RADIUS)
-    assert FUNCTIONS["haversine_distance"]([90, 5], [90, -170]) < 1e-6
-    assert FUNCTIONS["haversine_distance"]([10, 180], [10, -180]) < 1e-6
-    assert FUNCTIONS["haversine_distance"](here, here) == 0.0
-
-
-def test_distances_of_arrays_that_are_not_vectors():
-    one = pa.array([None, [1.0, None], [1.0], [], [NAN, 1.0], [INF, 0.0], [1e308, -1e308]])
-    other = pa.array([[1.0, 1.0], [1.0, 1.0], [1.0, 1.0], [], [1.0, 1.0], [1.0, 1.0], [-1e308, 1e308]])
-    assert vectorised.euclidean_distance(one, other).to_pylist()[:4] == [None, None, None, 0.0]
-    assert math.isnan(vectorised.euclidean_distance(one, other)[4].as_py())
-    assert vectorised.manhattan_distance(one, other).to_pylist()[5:] == [INF, INF]
-    assert vectorised.angular_distance(one, other).to_pylist()[:4] == [None] * 4
-    zero = pa.array([[0.0, 0.0], [-0.0, 1.0]])
-    assert vectorised.cosine_distance(zero, pa.array([[1.0, 0.0]] * 2)).to_pylist() == [None, pytest.approx(1.0)]
-    assert vectorised.haversine_distance(zero, zero).to_pylist() == [0.0, 0.0]
-
-
-@pytest.mark.parametrize(
-    "literal",
-    [
-        pa.array([[3, 4]] * 3, pa.list_(pa.int32())),
-        pa.array([[Decimal("3.0"), Decimal("4.0")]] * 3, pa.list_(pa.decimal128(3, 1))),
-        pa.array([[3.0, 4.0]] * 3, pa.large_list(pa.float32())),
-        pa.array([[3.0, 4.0]] * 3, pa.list_(pa.float64(), 2)),
-        pa.array([[9.0], [3.0, 4.0], [3.0, 4.0], [3.0, 4.0]])[1:],
-    ],
-    ids=["int", "decimal", "large float", "fixed size", "slice"],
-)
-def test_numbers_of_every_type_and_layout(literal):
-    column = pa.array([[9.0], None, [0.0, 0.0], [3.0, 4.0]])[1:]
-    assert vectorised.euclidean_distance(column, literal).to_pylist() == [None, 5.0, 0.0]
-
-
-def test_decimals_become_the_nearest_double():
-    text = "0.1000000000000000055511151231257827021"
-    column = pa.array([[Decimal(text)]], pa.list_(pa.decimal128(38, 37)))
-    found = vectorised.manhattan_distance(column, pa.array([[0.0]]))[0].as_py()
-    assert found == float(Decimal(text)) == METRICS["manhattan"].literal((Decimal(text),), "array<decimal(38,37)>")[0]
-
-
-def test_rows_one_by_one_give_the_same():
-    """The way of Spark 4.0, which has no functions on Arrow arrays."""
-    for function in vectorised.FUNCTIONS:
-        single = register_distances._by_rows(function)
-        for value in POINTS:
-            for other in ([0.0, 0.0], [1, 2], [Decimal("1.5"), Decimal("2.5")], None, []):
-                expected = None if value is None or other is None else by_function(function, tuple(value), tuple(other))
-                assert repr(single(value, other)) == repr(expected)
-
-
-@pytest.mark.parametrize("compute", [_edits.edit_distances, _edits._in_matrices], ids=["rapidfuzz", "numpy"])
-def test_edits_are_counted_in_characters(compute):
-    words = [w for w in WORDS if w is not None] + ["kitten" * 3, "sitting", "a" * 70, "\U0010ffff", "e\u0301"]
-    for origin in words:
-        assert compute(words, origin).tolist() == [plain_levenshtein(w, origin) for w in words]
-    assert compute([], "a").tolist() == []
-
-
-def test_edits_without_rapidfuzz(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "rapidfuzz.distance", None)
-    assert _edits.edit_distances(["kitten"], "sitting").tolist() == [3]
 
 
 # --- what is served and what is not -----------------------------------------------------------------------------------

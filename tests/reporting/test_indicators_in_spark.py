@@ -18,7 +18,7 @@ from skipstone import BloomFilterIndex, Dataset, MinMaxIndex, PrefixIndex, Value
 from skipstone.cli.main import app
 from skipstone.errors import DatasetError, SoundnessError
 from skipstone.reporting.indicators import Indicators
-from tests.bridge.fake import FakePlanner, bridge_of, records_of
+from tests.engines.spark.bridge.fake import FakePlanner, bridge_of, records_of
 from tests.support import skipping_off
 
 NAMES = ("amber", "basil", "cedar", "dill", None)

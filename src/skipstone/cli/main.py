@@ -109,7 +109,7 @@ def demo(
 
 
 def _telling() -> Callable[[str], None]:
-    """Return what tells a person that waits what is going on; programs are not told."""
+    """Return a function that shows a waiting person what is going on; programs see nothing of it."""
     stderr = console(stderr=True)
     return lambda text: stderr.print(text, style="dim", highlight=False) if stderr.is_terminal else None
 
@@ -267,7 +267,7 @@ add_report(app)
 
 
 def _without_path(reading: Reading, path: str | None, argument: str | None) -> tuple[str | None, str | None]:
-    """Return the first argument to the command itself when the dataset is a table and so has no path."""
+    """Return path and argument; where the dataset is a table, and so has no path, the first one is the argument."""
     if reading.table is not None and argument is None:
         return None, path
     return path, argument
@@ -296,7 +296,7 @@ def jar(
 
 
 def _conf_text(settings: dict[str, str]) -> str:
-    """Tell a user of spark-submit what to do."""
+    """Return the text for users of spark-submit."""
     flags = " \\\n    ".join(f"--conf {key}={value}" for key, value in settings.items())
     lines = "\n".join(f"{key:<22}{value}" for key, value in settings.items())
     return (

@@ -119,7 +119,7 @@ class _SparkLog:
         return path
 
     def keep(self) -> Path | None:
-        """Keep the file, and give it if there is one."""
+        """Keep the file, and return it if there is one."""
         self._temporary = False
         return self._path
 
@@ -233,7 +233,7 @@ class Reading:
     output: Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")] = Output.TEXT
 
     def dataset(self, path: str | None) -> Dataset:
-        """Start Spark and give the dataset, with the plug-ins loaded that its indexes may need.
+        """Start Spark, load the plug-ins that the indexes may need, and return the dataset.
 
         Raises
         ------

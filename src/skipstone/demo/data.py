@@ -129,7 +129,7 @@ def user(rank: int, number: int) -> str:
 
 
 def _instants(microseconds: npt.NDArray[Any]) -> pa.Array:
-    """Give points in time of the year."""
+    """Return points in time of the year."""
     return pa.array(_YEAR_START + microseconds, pa.timestamp("us", tz="UTC"))
 
 

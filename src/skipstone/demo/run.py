@@ -181,7 +181,7 @@ def feels_like(temp: float, wind: float) -> float:
 
 
 def _indexes() -> dict[str, tuple[Index, ...]]:
-    """Give each dataset's indexes."""
+    """Return each dataset's indexes."""
     from skipstone import BloomFilterIndex, HybridIndex, MinMaxIndex, ValueListIndex
 
     return {

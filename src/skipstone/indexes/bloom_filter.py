@@ -233,7 +233,7 @@ class BloomFilterClause(Clause):
 
 @dataclass(frozen=True, slots=True)
 class SomeHashClause(CountClause):
-    """The object has something that is not NULL; of elements, which no number of rows counts, its filter tells."""
+    """The object has something that is not NULL; for elements, which no row count counts, its filter shows that."""
 
     def ordinary_might_match(self, metadata: Metadata, leaf: Leaf) -> pa.BooleanArray:  # noqa: ARG002  (as inherited)
         """Look whether a value sets any bits."""

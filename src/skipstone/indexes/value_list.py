@@ -245,7 +245,7 @@ class ValueListMatchClause(CountClause):
 
 
 def _some_value_passes(lists: pa.ListArray, test: Test) -> pa.BooleanArray:
-    """Say of each list whether some value in it passes; null for a list that is not known.
+    """Return for each list whether some value in it passes; null for a list that is not known.
 
     All lists are tested as one array of values; what passes is then counted between the offsets.
     """

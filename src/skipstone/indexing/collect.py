@@ -46,7 +46,7 @@ class CollectPlan:
     """What a task must know: the indexes, the physical types of the columns read, and what is read whole.
 
     An object longer than ``whole_up_to`` may be read in parts by several tasks.  With ``has_flaws`` one more column is
-    read, the last, that is TRUE for rows of which nothing steady is read.
+    read, the last, that is TRUE for rows that another read may return differently.
     """
 
     indexes: tuple[IndexPlan, ...]
@@ -55,11 +55,11 @@ class CollectPlan:
     has_flaws: bool = False
 
     def flaws_of(self, batch: pa.RecordBatch) -> pa.Array | None:
-        """Return the column that tells flawed rows, or ``None``."""
+        """Return the column that marks flawed rows, or ``None``."""
         return batch.column(batch.num_columns - 1) if self.has_flaws else None
 
     def columns_of(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
-        """Give each index its inputs, as physical values."""
+        """Return the inputs of each index, as physical values."""
         columns = [physical_array(batch.column(i + 1), type_) for i, type_ in enumerate(self.types)]
         return [_batch([columns[i] for i in plan.inputs], batch.num_rows) for plan in self.indexes]
 
@@ -68,7 +68,7 @@ class CollectPlan:
         return FinishedObjects([p.fields for p in self.indexes], [p.index.name for p in self.indexes])
 
     def no_rows(self) -> list[pa.RecordBatch]:
-        """Give each index an empty batch of its inputs."""
+        """Return an empty batch of inputs for each index."""
         return [_batch([pa.array([], self.types[i]) for i in plan.inputs], 0) for plan in self.indexes]
 
 
@@ -102,7 +102,7 @@ class ObjectStates:
         self.merge(made, rows)
 
     def spoil(self) -> None:
-        """Know nothing of the object: it has a row that other reads give otherwise."""
+        """Record nothing of the object: it has a row that other reads would return differently."""
         said = f"{self.data_object.path} holds records that cannot be read: it is always read"
         self.merge([f"{plan.index.name}: {said}" for plan in self.plan.indexes], 0)
 
@@ -204,7 +204,7 @@ def merge_parts(
 
 
 def _runs(numbers: pa.Array) -> Iterator[tuple[int, int, int]]:
-    """Give (object, first row, rows) for each run of equal object numbers.
+    """Yield (object, first row, rows) for each run of equal object numbers.
 
     Examples
     --------

@@ -37,7 +37,7 @@ class Environment:
     groups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def known(self) -> dict[str, dict[str, str]]:
-        """Return all but what is not known, or not the same, of the JVMs that read: that equals nothing."""
+        """Return all that is known and the same in the JVMs that read; the rest equals nothing."""
         return {
             group: {n: v for n, v in entries.items() if not v.startswith(_NOT_KNOWN)}
             for group, entries in self.groups.items()

@@ -34,7 +34,7 @@ class PluginRaisedError(Exception):
 
 
 def raised(name: str, what: str, error: BaseException) -> str:
-    """Say in one line what an index raised."""
+    """Return in one line what an index raised."""
     lines = str(error).strip().splitlines()
     said = f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
     return f"{name} raised {said} while indexing {what}"

@@ -178,7 +178,7 @@ class Index(ABC):
         return None
 
     def aggregates(self, types: tuple[str, ...]) -> Mapping[str, str] | None:
-        """Give Spark SQL aggregates over an object's rows from which its metadata can be made, where that is cheaper.
+        """Return Spark SQL aggregates over an object's rows from which its metadata can be made, where that is cheaper.
 
         By default those that compute ``facts``.  An index of which more is to be aggregated overrides it; its facts, if
         it has any, are not asked for then.  The results, by name, go to ``metadata_type.from_aggregates`` and must give

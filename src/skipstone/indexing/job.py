@@ -110,7 +110,7 @@ def _settled_listing(
 
 
 def _paths(objects: Sequence[DataObject]) -> list[str]:
-    """Give paths that list objects without the rest of the dataset: themselves, or the folders of many."""
+    """Return paths that list objects without the rest of the dataset: themselves, or the folders of many."""
     if len(objects) <= _MOST_SINGLE_PATHS:
         return [o.path for o in objects]
     return sorted({o.path.rpartition("/")[0] for o in objects})
@@ -176,7 +176,7 @@ def _failures(
 
 
 def _refuse_useless(collected: pa.Table, failures: Mapping[tuple[str, str], str], bound: Sequence[BoundIndex]) -> None:
-    """Raise when an index has nothing of any object that has rows: what it raised is no matter of one object's data."""
+    """Raise when an index has nothing of any object that has rows: then the cause is not in one object's data."""
     with_rows = pc.sum(pc.not_equal(collected.column("row_count"), 0)).as_py() or 0
     for b in bound:
         reasons = [reason for (index_id, _), reason in failures.items() if index_id == b.id]

@@ -229,7 +229,7 @@ def changing_partitions(indexed: ReadProfile, columns: Iterable[ColumnRecord]) -
     if any(column.partition and "timestamp" in column.type.lower() for column in columns):
         return (
             "timestamps in the names of partitions are read by the zone of the moment when the DataFrame was made, "
-            "which nothing tells later; Spark prunes by them itself"
+            "which is not known later; Spark prunes by them itself"
         )
     if indexed.settings.get(PARTITION_VALUES) == BY_CATALOG:
         return "its partition values come from the catalog, which may change them; Spark prunes by them itself"
@@ -242,7 +242,7 @@ def _is_credential(option: str) -> bool:
 
 
 def _without_secret(name: str, value: str) -> str:
-    """Return an option's or setting's value; of a secret one what tells it from others, and not the secret."""
+    """Return an option's or setting's value; for a secret, only a hash that differs between secrets."""
     return _hidden(name, value) if _is_secret(name) else value
 
 
@@ -253,7 +253,7 @@ def _is_secret(name: str) -> bool:
 
 
 def _said(value: str | None) -> str:
-    """Spell an option's value; of a secret one only whether it is the same."""
+    """Spell an option's value; for a secret, only whether it is the same."""
     if value is not None and value.startswith(_HIDDEN):
         return "another secret"
     return "not set" if value is None else repr(value)
@@ -261,7 +261,7 @@ def _said(value: str | None) -> str:
 
 @lru_cache(maxsize=1_000)
 def _hidden(name: str, value: str) -> str:
-    """Return what tells two secrets apart and neither of them: a hash that is slow to guess by."""
+    """Return a hash that differs between two secrets and is slow to guess them by."""
     made = hashlib.scrypt(
         value.encode("utf-8", "surrogatepass"), salt=f"skipstone {name}".encode(), n=1 << 14, r=8, p=1, dklen=16
     )

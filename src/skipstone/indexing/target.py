@@ -83,7 +83,7 @@ def refuse_visible_metadata(target: Target) -> None:
 
 
 def refuse_outside_files(target: Target) -> None:
-    """Raise when an option names a file elsewhere that decides on values: nothing would tell when it changes."""
+    """Raise when an option names a file elsewhere that decides on values: nothing would show that it changed."""
     option = target.source.relation.outside_file()
     if option is not None:
         msg = (
@@ -94,7 +94,7 @@ def refuse_outside_files(target: Target) -> None:
 
 
 def refuse_changed_reading(target: Target) -> None:
-    """Raise when files are read otherwise now than when the job began: which of them were read how is not known.
+    """Raise when files are read differently now than when the job began: it is not known which were read in which way.
 
     The job's session is its own, but settings of Hadoop's and the zone and locale of the JVM are everyone's.
     """
@@ -108,7 +108,7 @@ def refuse_changed_reading(target: Target) -> None:
 
 
 def refuse_changed_functions(target: Target, records: Sequence[IndexRecord], bound: Sequence[BoundIndex]) -> None:
-    """Raise when a function was registered anew while its results were collected: which ones they are is not known."""
+    """Raise when a function was registered anew while its results were collected: they may be of either function."""
     for record, b in zip(records, bound, strict=True):
         difference = None
         if record.functions:

@@ -117,7 +117,7 @@ def made_again(record: IndexRecord, index_type: type[Index]) -> Index:
 
 
 def _as_kept(options: Mapping[str, Any]) -> Any:
-    """Give options as a manifest gives them back: tuples are lists there."""
+    """Return options as a manifest returns them: tuples are lists there."""
     return json.loads(json.dumps(dict(options)))
 
 

@@ -41,7 +41,7 @@ _WHOLE = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 
 
 class ElementImplication(Implication):
-    """Says what array and map functions imply of an array's elements and of a map's keys and values.
+    """Knows what array and map functions imply of an array's elements and of a map's keys and values.
 
     Below, ``∃e p(e)`` is "the row's array has an element, NULL elements included, for which ``p`` is TRUE", which is
     what a leaf on an ``Element`` means.  ``a`` is an array column, or ``map_keys(m)`` or ``map_values(m)`` of a map
@@ -85,7 +85,7 @@ class ElementImplication(Implication):
         return _of_one_element(leaf)
 
     def _exists(self, array: Expression, function: Expression) -> Expression | None:
-        """Say of some element what the lambda says of its variable."""
+        """Return what the lambda says of its variable, with some element in its place."""
         element = _element_of(array)
         if element is None:
             return None
@@ -99,7 +99,7 @@ class ElementImplication(Implication):
 
 
 def _raise(_: Implication, error: Exception) -> None:
-    """Let an error out to where all errors of implications are told."""
+    """Raise the error again: it is reported where all errors of implications are."""
     raise error
 
 
@@ -131,7 +131,7 @@ def _overlap(left: Expression, right: Expression) -> Expression | None:
 
 
 def _among(element: Element | Cast, options: tuple[Literal, ...] | None) -> Expression | None:
-    """Say that some element is one of these, or at least not NULL when they are not known."""
+    """Return the predicate that some element is one of these, or that it is not NULL when they are not known."""
     if options is None:
         return IsNotNull(element) if isinstance(element, Element) else None
     while isinstance(element, Cast):
@@ -155,7 +155,7 @@ def _literals(array: Literal) -> tuple[Literal, ...] | None:
 
 
 def _element_of(array: Expression) -> Element | Cast | None:
-    """Give what stands for some element of an array that is a column, a map column's keys or values, or a cast of such.
+    """Return what stands for some element of an array: a column, a map column's keys or values, or a cast of these.
 
     A cast of an array casts its elements one by one, a cast of a map its keys and its values.
     """
@@ -264,7 +264,7 @@ def _picked(subject: Expression) -> tuple[Element, Expression | None] | None:
 
 
 def _narrowed(value: Any, inner: str, outer: str) -> tuple[Any, ...] | None:
-    """Give the values of a type whose exact, wider form is ``value``: one or none; ``None`` when that is not known."""
+    """Return the values of a type whose exact, wider form is ``value``: one or none; ``None`` when nobody knows."""
     if inner in _WHOLE and outer in _WHOLE and _WHOLE[inner] <= _WHOLE[outer] and isinstance(value, int):
         limit = 1 << (_WHOLE[inner] - 1)
         return (value,) if -limit <= value < limit else ()

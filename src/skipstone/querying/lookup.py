@@ -59,7 +59,7 @@ class Filters(Protocol):
         ...
 
     def might_be_set(self, place: int, rows: Rows) -> npt.NDArray[np.bool_]:
-        """Say of some objects, whose filters are known and not empty, whether the bit at a place may be set.
+        """Return for some objects, whose filters are known and not empty, whether the bit at a place may be set.
 
         It may where that part of the filter was not looked up.
         """

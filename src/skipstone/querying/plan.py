@@ -231,7 +231,7 @@ def _made(record: IndexRecord) -> Index | str:
 
 
 def _difference(record: IndexRecord, index: Index, query: _Query, notes: _Notes) -> str | None:
-    """Return what is otherwise than when the index was made, or ``None``; note what of the environment was compared."""
+    """Return what differs from when the index was made, or ``None``; note what of the environment was compared."""
     try:
         groups = index.environment_groups(record.columns)
     except Exception as error:  # noqa: BLE001  a plug-in's own code: not used, said, the query goes on

@@ -36,7 +36,7 @@ class Contribution:
 
 
 def contributions(df: DataFrame, root: str, scans: Sequence[ScanStats]) -> list[tuple[Contribution, ...] | None]:
-    """Say for each scan of a planned query what the indexes that it used contribute, by its ``used`` order.
+    """Return for each scan of a planned query what each index that it used contributes, in the order of its ``used``.
 
     Parameters
     ----------

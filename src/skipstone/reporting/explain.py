@@ -52,7 +52,7 @@ class Explanation:
 
 
 def explain_scans(planner: SparkPlanner, df: DataFrame, root: str) -> Explanation:
-    """Plan a query without running it and tell what happened to its scans of one dataset."""
+    """Plan a query without running it and explain what happened to its scans of one dataset."""
     entries = [ScanStats.of(entry) for entry in Client(df.sparkSession).plan_anew(df)]
     scans = tuple(e for e in entries if _concerns(e, root))
     if not scans:
@@ -78,7 +78,7 @@ def _no_scan(df: DataFrame, root: str) -> str:
 
 
 def _scan_text(number: int, of: int, scan: ScanStats, plan: Plan | None) -> str:
-    """Tell one scan."""
+    """Return the lines that explain one scan."""
     counts = scan.objects
     share = counts.skipped / counts.total if counts.total else 0.0
     title = f"Scan {number} of {of}: " if of > 1 else ""
@@ -112,7 +112,7 @@ def _scan_text(number: int, of: int, scan: ScanStats, plan: Plan | None) -> str:
 
 
 def indicator_lines(found: Indicators) -> list[str]:
-    r"""Tell a query's indicators, and in one sentence what limits skipping.
+    r"""Return the lines on a query's indicators, and a sentence on what limits skipping.
 
     Examples
     --------

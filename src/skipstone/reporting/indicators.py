@@ -39,7 +39,7 @@ class _Factors(ABC):
 
     @abstractmethod
     def factors(self) -> _Four:
-        """Give σ, λ, μ and ψ."""
+        """Return σ, λ, μ and ψ."""
 
     @property
     def selectivity(self) -> float | None:
@@ -132,7 +132,7 @@ class Indicators(_Factors):
         self.check()
 
     def factors(self) -> _Four:
-        """Give σ, λ, μ and ψ; all ``None`` when no row is relevant."""
+        """Return σ, λ, μ and ψ; all ``None`` when no row is relevant."""
         if not self.relevant_rows:
             return None, None, None, None
         return (
@@ -149,7 +149,7 @@ class Indicators(_Factors):
 
     @property
     def costs(self) -> tuple[float, float]:
-        """How many times as many rows are scanned for want of a better layout, and for want of better metadata.
+        """How many times as many rows are scanned because of the layout, and because of the metadata.
 
         The layout's cost is the rows in relevant objects over those of the fewest objects that could hold the relevant
         rows, the metadata's is 1/μ.  One row in one object costs the layout nothing, however low λ is.

@@ -64,7 +64,7 @@ class PartEvaluator(Protocol):
     def __call__(
         self, parts: Sequence[Part], clause: Clause, fields: Mapping[tuple[str, str], FieldSource]
     ) -> list[npt.NDArray[np.bool_]]:
-        """Say for each row of each part whether the clause keeps it, given columns by (index name, field).
+        """Return for each row of each part whether the clause keeps it; columns are given by (index name, field).
 
         All parts hold the same indexes, as far as the clause requires them.
         """
@@ -258,7 +258,7 @@ def _by_parts(
 def _by_layout(
     parts: Sequence[Part], wanted: Sequence[tuple[IndexRecord, str]], *, cut: bool
 ) -> list[tuple[dict[tuple[str, str], FieldSource], list[Part]]]:
-    """Group parts that keep the fields alike; those that do not read buckets themselves need no telling apart."""
+    """Group parts that keep the fields alike; without ``cut``, buckets make no difference."""
     groups: list[tuple[dict[tuple[str, str], FieldSource], list[Part]]] = []
     for part in parts:
         fields = {}

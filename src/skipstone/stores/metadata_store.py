@@ -117,7 +117,7 @@ class MetadataStore(ABC):
 
     @abstractmethod
     def coverage(self, snapshot: Snapshot, index: IndexRecord) -> npt.NDArray[np.bool_]:
-        """Say for each row of ``objects`` whether the index has metadata of that object in its present state."""
+        """Return for each row of ``objects`` whether the index has metadata of that object in its present state."""
 
     @abstractmethod
     def evaluate(self, snapshot: Snapshot, clause: Clause) -> Evaluation:
@@ -186,14 +186,14 @@ class MetadataStore(ABC):
         return () if found is None else found.indexes
 
     def recovery(self, root: str) -> Recovery:
-        """Return the indexes to make again after damage, and say what of the damaged metadata is lost.
+        """Return the indexes to make again after damage, and what of the damaged metadata is lost.
 
         A store that keeps nothing beside its newest version needs ``recoverable_indexes`` only.
         """
         return Recovery(self.recoverable_indexes(root))
 
     def clean(self, root: str) -> int:  # noqa: ARG002  (part of the contract)
-        """Delete what writers that died have left behind, and say how many files went; never fails.
+        """Delete what writers that died have left behind, and return how many files went; never fails.
 
         What they did not come to write beside their version is written.  A commit does both too; a refresh that has
         nothing to commit calls this.

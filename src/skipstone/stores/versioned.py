@@ -77,7 +77,7 @@ class Versions(Protocol):
         ...
 
     def recovery(self) -> Recovery:
-        """Return the indexes of the newest version that can be read, and say what is lost."""
+        """Return the indexes of the newest version that can be read, and what is lost."""
         ...
 
 

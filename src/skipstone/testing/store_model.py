@@ -275,7 +275,7 @@ def commit(
 
 
 def assert_same(store: MetadataStore, snapshot: Snapshot, model: Model, clauses: Iterable[Clause]) -> int:
-    """Compare all that a store says with the model; gives the number of objects that clauses skipped.
+    """Compare all that a store says with the model; return the number of objects that clauses skipped.
 
     Raises
     ------

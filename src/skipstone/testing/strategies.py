@@ -45,7 +45,7 @@ def physical_type(spark_type: str) -> pa.DataType:
 
 
 def values_of(spark_type: str, *, nulls: bool = True) -> SearchStrategy[Any]:
-    """Give a Hypothesis strategy for physical values of a type, the awkward ones and (unless told) NULL among them."""
+    """Return a Hypothesis strategy for physical values of a type, awkward ones included, and by default NULL."""
     from hypothesis import strategies as st
 
     arrow = physical_type(spark_type)

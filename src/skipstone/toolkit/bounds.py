@@ -46,7 +46,7 @@ def to_bounds(test: Test) -> Among | Compare | Affix | None:
 
 
 def bounds_might_match(metadata: Metadata, index: Index, test: Among | Compare | Affix) -> pa.BooleanArray:
-    """Say for each object whether a value between its bounds might pass the test; null where a bound is unknown."""
+    """Return for each object whether a value between its bounds might pass the test; null where a bound is unknown."""
     match test:
         case Compare(("<" | "<=") as operator, value):
             lower = metadata.field(index, "lower")
@@ -112,7 +112,7 @@ def _any_between(lower: pa.Array, upper: pa.Array, values: tuple[Any, ...]) -> p
 
 
 def _as_numbers(*arrays: pa.Array) -> tuple[npt.NDArray[Any], ...]:
-    """Give arrays as numbers in the same order: as they are, or else by their rank among all; nulls become anything."""
+    """Return arrays as numbers in the same order: as they are, or else by rank among all; nulls become any number."""
     type_ = arrays[0].type
     if pa.types.is_integer(type_) or pa.types.is_floating(type_):
         return tuple(array.fill_null(0).to_numpy(zero_copy_only=False) for array in arrays)

@@ -39,7 +39,7 @@ _NOT_CARRIED = ("interval year", "interval month")  # Arrow has no form of them 
 
 
 def is_taken_apart(type_: str) -> bool:
-    """Return whether a column of this Spark type is described by its elements."""
+    """Whether a column of this Spark type is described by its elements."""
     return type_.startswith(("array<", "map<"))
 
 
@@ -71,7 +71,7 @@ class PartIndex(Index):
         return ()
 
     def supports(self, types: tuple[str, ...]) -> bool:
-        """Return whether the part of a column is of an atomic type."""
+        """Whether the part of a column is of an atomic type."""
         (type_,) = types
         part = type_ if self.of is None and not is_taken_apart(type_) else element_type(type_, self.of or ELEMENTS)
         if part is None or not is_atomic((part,)):
@@ -106,7 +106,7 @@ class PartIndex(Index):
 
 
 def describes(index: Index, subject: Expression) -> bool:
-    """Return whether what an index collected of its column (of a part of it, see ``PartIndex``) are a subject's values.
+    """Whether an index collected the values of a subject: a column, or a part of one (see ``PartIndex``).
 
     A column of arrays or maps was taken apart, so what was collected says nothing of the arrays and maps themselves.
     """
@@ -125,7 +125,7 @@ def count_names(*, elements: bool) -> tuple[str, str]:
 
 
 def is_lists(type_: pa.DataType) -> bool:
-    """Return whether an input holds arrays."""
+    """Whether an input holds arrays."""
     return pa.types.is_list(type_) or pa.types.is_large_list(type_)
 
 

@@ -84,7 +84,7 @@ def _bytes(value: Any, type_: str) -> bytes | None:
 
 
 def unscaled(value: Decimal, scale: int) -> int:
-    """Give ``value · 10^scale`` exactly; ``Decimal``'s own arithmetic would round to its context.
+    """Return ``value · 10^scale`` exactly; ``Decimal``'s own arithmetic would round to its context.
 
     Raises
     ------

@@ -82,13 +82,13 @@ def unknown(length: int) -> pa.BooleanArray:
 
 
 def exact_scalar(value: Any, type_: pa.DataType) -> pa.Scalar | None:
-    """Give ``value`` as a scalar of a stored type, or ``None`` when the type cannot hold just that value."""
+    """Return ``value`` as a scalar of a stored type, or ``None`` when the type cannot hold just that value."""
     made = exact_array((value,), type_)
     return None if made is None else made[0]
 
 
 def exact_array(values: Sequence[Any], type_: pa.DataType) -> pa.Array | None:
-    """Give ``values`` as an array of a stored type, or ``None`` when the type cannot hold just these values.
+    """Return ``values`` as an array of a stored type, or ``None`` when the type cannot hold just these values.
 
     Arrow rounds and truncates silently (1.5 as an int32 is 1), and a literal that has moved is another predicate.
     """

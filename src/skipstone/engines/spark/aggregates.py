@@ -28,7 +28,7 @@ _SORTED_BY_SPARK = frozenset({"string", "binary"})
 
 
 def aggregates_of(bound: Sequence[BoundIndex]) -> list[Mapping[str, str]] | None:
-    """Give each index's aggregates, or ``None`` when one of them has none."""
+    """Return each index's aggregates, or ``None`` when one of them has none."""
     asked = [b.index.aggregates(b.types) if takes_aggregates(b) else None for b in bound]
     found = [a for a in asked if a is not None]
     return found if len(found) == len(bound) else None
@@ -49,7 +49,7 @@ def collect_with_aggregates(
     bound: Sequence[BoundIndex],
     aggregates: Sequence[Mapping[str, str]],
 ) -> pa.Table:
-    """Collect the metadata of objects by one aggregation; a block table as ``collect_with_arrow`` gives it."""
+    """Collect the metadata of objects by one aggregation; return a block table, as ``collect_with_arrow`` does."""
     from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
 
     frame, whole_up_to = source.read(objects)
@@ -75,7 +75,7 @@ def collect_with_aggregates(
 
 
 def takes_aggregates(bound: BoundIndex) -> bool:
-    """Return whether an index's metadata type makes states of aggregates."""
+    """Whether an index's metadata type makes states of aggregates."""
     made = getattr(bound.index.metadata_type, "from_aggregates", None)
     not_overridden = MetadataType.from_aggregates.__func__  # type: ignore[attr-defined]  # a bound class method has it
     return made is not None and getattr(made, "__func__", made) is not not_overridden

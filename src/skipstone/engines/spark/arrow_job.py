@@ -90,7 +90,7 @@ def _is_fixed_width(type_: pa.DataType) -> bool:
 def plan_inputs(
     frame: DataFrame, bound: Sequence[BoundIndex], whole_up_to: int, flaw: str | None = None
 ) -> tuple[DataFrame, CollectPlan]:
-    """Select the distinct inputs of all indexes after the object's number, and say which index gets which of them.
+    """Select the distinct inputs of all indexes after the object's number; return also which index gets which of them.
 
     A predicate that tells flawed rows comes last.
     """
@@ -120,7 +120,7 @@ def stored_fields(bound: BoundIndex, types: tuple[pa.DataType, ...]) -> Mapping[
 
 
 def with_rowless(collected: pa.Table, plan: CollectPlan, objects: Sequence[DataObject]) -> pa.Table:
-    """Add the objects without rows, of which a job that reads rows hears nothing, and check that none came twice.
+    """Add the objects without rows, which a job that reads rows does not see, and check that none came twice.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def with_rowless(collected: pa.Table, plan: CollectPlan, objects: Sequence[DataO
 
 
 def object_table(objects: Sequence[DataObject]) -> pa.Table:
-    """Give objects as columns: compact, and quick to send."""
+    """Return objects as columns: compact, and quick to send."""
     return pa.table(
         {
             "path": pa.array([o.path for o in objects], pa.large_string()),

@@ -68,7 +68,7 @@ class Client:
         return DataFrame(self._bridge.parts(self._session, list(paths)), self.spark)
 
     def collect_silently(self, frame: DataFrame, file: Path) -> None:
-        """Write the values of a DataFrame's only column to a file, by a job that does not tell its plan."""
+        """Write the values of a DataFrame's only column to a file, by a job whose plan is in no event log."""
         self._bridge.collectSilently(frame._jdf, str(file))
 
     def register(self, planner: object) -> None:

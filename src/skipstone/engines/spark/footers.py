@@ -58,7 +58,7 @@ def footer_roles(bound: BoundIndex) -> Mapping[str, str] | None:
 
 
 def _is_in_footer(fact: Fact, column: tuple[str, ...]) -> bool:
-    """Return whether a footer has a fact of a column."""
+    """Whether a footer has a fact of a column."""
     return fact.kind in _IN_FOOTERS and (fact.kind == "rows" or parse_column(fact.column) == column)
 
 
@@ -94,7 +94,7 @@ def collect_from_footers(
 
 
 def _sample(objects: Sequence[DataObject]) -> Sequence[DataObject]:
-    """Give a few objects from all over: files of one dataset mostly come from one writer, so these tell of the rest."""
+    """Return a few objects from all over: files of one dataset mostly have one writer, so these stand for the rest."""
     return objects[:: max(1, len(objects) // _SAMPLED)][:_SAMPLED]
 
 

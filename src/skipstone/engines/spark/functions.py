@@ -74,9 +74,7 @@ def state_version(spark: SparkSession, name: str, version: str) -> None:
         msg = f"no function is registered as {name!r}: register it first, then state its version"
         raise IndexingError(msg)
     if not found["id"]:
-        msg = (
-            f"{name} is a function of the catalog, of which nothing tells when it is replaced: it cannot have a version"
-        )
+        msg = f"{name} is a function of the catalog, and nothing shows when that is replaced: it cannot have a version"
         raise IndexingError(msg)
     bound = session_identities(spark).bound(found["k"], found["id"])
     spark.conf.set(f"spark.skipstone.{VERSION_SETTING}{name.lower()}", f"{bound} {version}")
@@ -105,7 +103,7 @@ def query_identities(spark: SparkSession, settings: Mapping[str, str]) -> Functi
 
 @dataclass(frozen=True)
 class Promise:
-    """What someone says of a function is said of the function as it was then: its bytes, and what these refer to."""
+    """What someone says of a function, bound to the function as it was then: its bytes, and what these refer to."""
 
     spark: SparkSession
     name: str
@@ -212,7 +210,7 @@ def _identified(index_name: str, function: Mapping[str, Any], identities: Functi
 
 
 def _refuse_undeclared(index_name: str, called: Sequence[Mapping[str, Any]], declared: Iterable[str]) -> None:
-    """Raise when what an index has Spark compute calls a user's function unbeknown to it: one that hides Spark's."""
+    """Raise when the SQL of an index calls a user's function that it does not declare: one that hides Spark's."""
     known = {name.lower() for name in declared}
     hiding = sorted({function["n"] for function in called if function["n"].lower() not in known})
     if hiding:

@@ -138,7 +138,7 @@ def _check_metric(spark: SparkSession, name: str, sample: Sequence[Any]) -> None
 
 
 def _refuse(name: str, why: str) -> None:
-    """Return why a function is not a metric."""
+    """Raise, and say why a function is not a metric."""
     msg = f"{name} is not a metric: {why}"
     raise SettingError(msg)
 

@@ -26,12 +26,12 @@ _LENGTH_BYTES = 4
 
 
 def must_be_silent(bound: Iterable[BoundIndex]) -> bool:
-    """Whether one of the indexes is protected, so that nothing may tell what is computed for it."""
+    """Whether one of the indexes is protected, so that nothing may show what is computed for it."""
     return any(b.index.key is not None for b in bound)
 
 
 def collect_silently(frame: DataFrame) -> list[bytes]:
-    """Return the values of a DataFrame's only column, which is binary, by a job that does not tell its plan."""
+    """Return the values of a DataFrame's only column, which is binary, by a job whose plan is in no log."""
     with tempfile.TemporaryDirectory(prefix="skipstone-") as folder:
         file = Path(folder) / "values"
         Client(frame.sparkSession).collect_silently(frame, file)

@@ -46,7 +46,7 @@ READING = {
 
 
 class SparkSource:
-    """A scan's objects, read with the session's settings as they are now, whatever becomes of them.
+    """A scan's objects, read with the session's settings as they are now, even if these change later.
 
     Parameters
     ----------

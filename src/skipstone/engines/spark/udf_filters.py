@@ -26,7 +26,7 @@ def udf_filter(
     *,
     when_false: Callable[..., Expression | None] | None = None,
 ) -> None:
-    """Return what a registered boolean function implies, so that indexes on its arguments serve it.
+    """State what a registered boolean function implies, so that indexes on its arguments serve it.
 
     Wherever the function is TRUE, the predicate that ``implies`` gives must be TRUE: that is the caller's promise, and
     all that soundness rests on.  The promise is for the function that is registered under the name *now*, with the

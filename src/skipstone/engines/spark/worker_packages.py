@@ -2,7 +2,7 @@
 
 Workers find modules by themselves, in folders of their own, and keep what they imported for as long as they live.  So
 what the driver sees is what they run only if all of them find the same, and if no file of it has changed since the
-application started: nothing tells whether a worker imported a module before or after it was edited.
+application started: otherwise a worker may have imported a module before or after it was edited.
 
 The workers are asked by one small job for each set of packages; the answers are kept for the application, and held
 against the files as they are whenever they are used.
@@ -62,12 +62,12 @@ class WorkerPackages:
         self._asked_anew: set[frozenset[str]] = set()
 
     def prepare(self, sets: Iterable[frozenset[str]]) -> None:
-        """Ask for several functions by one job; whatever goes wrong, ``of`` will say of each."""
+        """Ask for several functions by one job; if anything goes wrong, ``of`` reports it for each."""
         with suppress(Exception):
             self._questions(sorted(set(sets), key=sorted))
 
     def of(self, names: frozenset[str]) -> Answer:
-        """Tell what workers run of some packages; a failure is an answer, too."""
+        """Return what workers run of some packages; a failure is an answer, too."""
         here = packages_here(names)
         if here.versions is None:
             return Answer(problem=f"{here.unknown}; {_STATE}")
@@ -220,5 +220,5 @@ def _workers(context: SparkContext, managers: Sequence[str]) -> tuple[int, int]:
 
 
 def _started(context: SparkContext) -> int:
-    """Tell when an application started, in nanoseconds."""
+    """Return when an application started, in nanoseconds."""
     return int(context.startTime) * (_SECOND // 1000)

@@ -97,7 +97,7 @@ def _reports(sets: Sequence[frozenset[str]], copies_stay: bool, _: Iterator[Any]
 
 
 def _times(path: Sequence[str]) -> list[int]:
-    """Tell when the folders of a search path got or lost an entry."""
+    """Return when the folders of a search path got or lost an entry."""
     return [os.stat(folder).st_mtime_ns if os.path.exists(folder) else 0 for folder in path]  # noqa: PTH110, PTH116
 
 

@@ -55,7 +55,7 @@ class Report:
 
 
 def report_of(sets: Iterable[frozenset[str]], *, copies_stay: bool) -> Report:
-    """Tell, in a worker, what packages are there.
+    """Report, in a worker, which packages are there.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def _imported_from(name: str, place: str) -> str | None:
 
 
 def newest_changes(paths: Iterable[str]) -> dict[str, int]:
-    """Tell when files changed last, in nanoseconds, by any sign of it: contents, name, a link or folder on the way."""
+    """Return when files changed last, in nanoseconds, by any sign: contents, name, a link or folder on the way."""
     folders: dict[str, int] = {}
     return {path: max(_changed(path), _way_changed(Path(path), folders)) for path in paths}
 
@@ -117,7 +117,7 @@ def _changed(path: str) -> int:
 
 
 def _way_changed(path: Path, known: dict[str, int]) -> int:
-    """Tell when a link on the way to a file was made, or a folder on it was renamed.
+    """Return when a link on the way to a file was made, or a folder on that way was renamed.
 
     A folder that got its name later than its last entry was renamed, or its owner or mode was changed; one that got an
     entry since does not tell.

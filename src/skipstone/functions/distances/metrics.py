@@ -169,7 +169,7 @@ class Metric(ABC):
 
     @abstractmethod
     def supports(self, spark_type: str, origins: Sequence[Any] = ()) -> bool:
-        """Return whether a column of this type holds points, which have distances from the origins."""
+        """Whether a column of this type holds points, which have distances from the origins."""
 
     @abstractmethod
     def origin(self, given: Any) -> Any:
@@ -358,7 +358,7 @@ class VectorMetric(ComputedMetric):
         return found
 
     def candidates(self, points: Floats) -> list[Floats]:
-        """Give points that may be near the middle: halfway between the extremes, and the mean."""
+        """Return points that may be near the middle: halfway between the extremes, and the mean."""
         lowest, highest = points.min(axis=0), points.max(axis=0)
         mean = np.clip((points / len(points)).sum(axis=0), lowest, highest)
         return [lowest / 2 + highest / 2, mean]
@@ -430,7 +430,7 @@ class Angular(VectorMetric):
         return super().candidates(self.prepare(points))
 
     def centre(self, points: Points, element: np.dtype[Any]) -> tuple[float, ...]:
-        """Whole numbers cannot say a direction of length 1: then take the point nearest to the middle."""
+        """Take the point nearest to the middle where numbers are whole: these have no direction of length 1."""
         if element.kind == "f":
             return super().centre(points, element)
         middle = super().centre(points, np.dtype(np.float64))
@@ -577,7 +577,7 @@ def as_points(origin: Any) -> Points:
 
 
 def one_less_cosine(angle: Floats) -> Floats:
-    """Give ``1 - cos`` of angles from 0 to π, with which it grows."""
+    """Return ``1 - cos`` of angles from 0 to π; it grows with the angle."""
     half: Floats = np.sin(angle / 2)
     return 2 * half * half
 

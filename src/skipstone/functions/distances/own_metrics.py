@@ -77,11 +77,11 @@ class OwnMetric(Metric):
         raise SettingError(msg)
 
     def kind(self, point: Any) -> int:
-        """Tell text, numbers, and tuples of each length apart."""
+        """Return a number for the kind of a point: text, number, or tuple of a length."""
         return len(point) if isinstance(point, tuple) else -1 if isinstance(point, str) else -2
 
     def supports(self, spark_type: str, origins: Sequence[Any] = ()) -> bool:
-        """Return whether the origins are values that a column of this type may hold."""
+        """Whether the origins are values that a column of this type may hold."""
         match origins[0]:
             case str():
                 return spark_type == "string"

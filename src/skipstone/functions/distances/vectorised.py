@@ -46,7 +46,7 @@ def angular_distance(one: pa.Array, other: pa.Array) -> pa.Array:
 
 
 def cosine_distance(one: pa.Array, other: pa.Array) -> pa.Array:
-    """Give 1 - cos of the angles between directions."""
+    """Return 1 - cos of the angles between directions."""
     angles = _between("angular", one, other)
     cosines = one_less_cosine(angles.fill_null(0.0).to_numpy())
     return pa.array(cosines, pa.float64(), mask=angles.is_null().to_numpy(zero_copy_only=False))

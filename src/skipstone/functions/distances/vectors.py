@@ -81,7 +81,7 @@ def _points(column: pa.StructArray) -> pa.Array:
 
 
 def _doubles_or_null(numbers: pa.Array) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Give numbers as doubles, and which of them are NULL."""
+    """Return numbers as doubles, and which of them are NULL."""
     return _doubles(numbers), numbers.is_null().to_numpy(zero_copy_only=False)
 
 

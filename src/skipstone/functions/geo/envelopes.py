@@ -87,7 +87,7 @@ def read_envelopes(geometries: pa.Array) -> Envelopes:
 
 
 def _plain_points(geometries: pa.LargeBinaryArray) -> tuple[Floats, list[bytes]]:
-    """Read the plain points among geometries all at once, and give what else there is."""
+    """Read the plain points among geometries all at once; return them, and the other geometries."""
     offsets = np.frombuffer(geometries.buffers()[1] or bytes(8), np.int64)[geometries.offset :][: len(geometries) + 1]
     places = np.flatnonzero(np.diff(offsets) == _PLAIN_POINT_BYTES)
     if not len(places):
@@ -102,7 +102,7 @@ def _plain_points(geometries: pa.LargeBinaryArray) -> tuple[Floats, list[bytes]]
 
 
 def _bounds(coordinates: Floats, owners: npt.NDArray[np.intp], count: int) -> Floats:
-    """Give the envelope of each geometry; NaN for one without coordinates, something infinite for one with odd ones."""
+    """Return the envelope of each geometry; NaN for one without coordinates, infinite for one with odd coordinates."""
     boxes = np.full((4, count), np.nan)
     if len(owners):
         odd = ~np.isfinite(coordinates).all(axis=0)
@@ -178,7 +178,7 @@ def _text_coordinates(text: str) -> Iterator[Floats]:
 
 
 def _binary_coordinates(data: bytes, place: int) -> tuple[list[Floats], int]:
-    """Read one geometry of well-known binary, ISO's or PostGIS's; give also where it ends."""
+    """Read one geometry of well-known binary, ISO's or PostGIS's; return also where it ends."""
     order = "<" if data[place] == 1 else ">"
     if data[place] > 1:
         raise ValueError(f"byte order {data[place]}")

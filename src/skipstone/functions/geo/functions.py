@@ -143,13 +143,13 @@ def evaluate(name: str, values: Sequence[Any], *, lat_first: bool) -> Any:
 
 
 def _ordered(pair: Sequence[pd.Series], lat_first: bool) -> tuple[pd.Series, pd.Series]:  # noqa: FBT001
-    """Give x before y."""
+    """Return x before y."""
     first, second = pair
     return (second, first) if lat_first else (first, second)
 
 
 def _numbers(values: pd.Series) -> npt.NDArray[np.float64]:
-    """Give numbers as doubles, NULL as NaN."""
+    """Return numbers as doubles, NULL as NaN."""
     return values.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
@@ -164,7 +164,7 @@ def _points(x: pd.Series, y: pd.Series) -> Any:
 
 
 def _geometries(values: pd.Series) -> Any:
-    """Read geometries; a constant, of which Spark makes a column, is read once and made ready for many questions."""
+    """Read geometries; a constant, which Spark repeats as a column, is read once and prepared for many questions."""
     import shapely
 
     raw = values.to_numpy(dtype=object)
@@ -204,7 +204,7 @@ def _repeated(values: Any, count: int) -> pd.Series:
 
 
 def _nullable(truths: Any, arguments: Sequence[Any], count: int) -> pd.Series:
-    """Give truths, NULL where an argument is."""
+    """Return truth values, NULL where an argument is NULL."""
     missing = np.zeros(count, np.bool_)
     for argument in arguments:
         missing |= argument is None if np.ndim(argument) == 0 else pd.isna(argument)

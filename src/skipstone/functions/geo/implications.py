@@ -176,12 +176,12 @@ class _GeoFunctions(Implication):
 
 
 def _pair(function: GeoFunction, first: Expression, second: Expression) -> tuple[Expression, Expression]:
-    """Give x and y, the longitude and the latitude, of two arguments."""
+    """Return x and y, the longitude and the latitude, of two arguments."""
     return (second, first) if function.lat_first else (first, second)
 
 
 def _within(subject: Expression, low: float, high: float) -> list[Expression]:
-    """Say that a coordinate, as a double, lies between bounds or is not to be relied on; NaN is the greatest number.
+    """Return predicates: a coordinate, as a double, lies in bounds or is not reliable; NaN is the greatest number.
 
     Each coordinate is bounded for itself: where one is finite and out of bounds, the envelopes do not meet, no ray from
     the point crosses an edge, and no distance is small, whatever the other is.

@@ -72,7 +72,7 @@ class Shape:
         return distance * (1 + _MARGIN) + _MARGIN * max(1.0, *map(abs, self.bounds))
 
     def might_meet(self, boxes: Boxes, distance: float = 0.0) -> npt.NDArray[np.bool_]:
-        """Say of each box, a column of the array, whether something in it might be within a distance of the geometry.
+        """Return for each box, a column of the array, whether something in it may be within this distance of the shape.
 
         The boxes are made a little larger first: no point that a library finds to be inside of the geometry, on its
         edge or within the distance, whatever its rounding, is in a box that is refused.
@@ -95,7 +95,7 @@ class Shape:
         return near
 
     def _meets(self, boxes: Boxes, margin: float) -> npt.NDArray[np.bool_]:
-        """Ask shapely whether boxes come within the margin; what it cannot say might."""
+        """Ask shapely whether boxes come within the margin; where it has no answer, they might."""
         import shapely
 
         wider = _MARGIN * np.maximum(1.0, np.abs(boxes).max(axis=0))

@@ -29,11 +29,11 @@ class Workers(Protocol):
 
     @property
     def interpreter(self) -> str:
-        """What tells the interpreter that functions are made for from others."""
+        """What distinguishes the interpreter that functions are made for from others."""
 
     @property
     def environment(self) -> str:
-        """What tells the environment variables that functions are made for from others."""
+        """What distinguishes the environment variables that functions are made for from others."""
 
     def prepare(self, sets: Iterable[frozenset[str]]) -> None:
         """Ask for several sets of packages at once."""

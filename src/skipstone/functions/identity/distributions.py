@@ -61,7 +61,7 @@ _FEW_SOURCES = 50
 
 @dataclass(frozen=True)
 class Installed:
-    """What distributions tell of a module of theirs.
+    """What distributions say of a module of theirs.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Installed:
     recorded
         The files that they list; ``None`` when one of them has no list.
     unknown
-        A required distribution of which nothing tells what its modules are.
+        A required distribution whose modules are not known.
     """
 
     versions: frozenset[str]
@@ -111,7 +111,7 @@ def installation() -> Installation:
 
 @lru_cache(maxsize=4096)
 def installed(name: str, places: tuple[str, ...], when: Installation) -> Installed | None:
-    """Tell what is known of a top-level module by the distributions that brought it; ``None`` when none did.
+    """Return what is known of a top-level module from the distributions that brought it; ``None`` when none did.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ def _is_editable(one: Distribution) -> bool:
 
 
 def _records(one: Distribution) -> list[tuple[str, str]] | None:
-    """Give the files that a distribution lists, relative to its folder, with their digests; ``None`` without a list."""
+    """Return the files that a distribution lists, relative to its folder, with digests; ``None`` without a list."""
     text = one.read_text("RECORD")
     if text is None:
         return None
@@ -284,7 +284,7 @@ def _records(one: Distribution) -> list[tuple[str, str]] | None:
 
 
 def _contents(records: Iterable[tuple[str, str]]) -> str:
-    """Tell two builds of one version apart by what they list of their modules; empty when they list no digests."""
+    """Return a text that differs between two builds of one version, by the digests they list; empty without any."""
     rows = [f"{path} {digest}" for path, digest in records if digest and path.endswith((".py", ".so", ".pyd"))]
     return f"/{hashlib.sha256(chr(10).join(sorted(rows)).encode()).hexdigest()[:12]}" if rows else ""
 
@@ -312,7 +312,7 @@ def _brought_by(pth: Path) -> set[str]:
 
 
 def _required(roots: Iterable[_Facts], when: Installation) -> list[_Facts]:
-    """Give distributions and the installed ones that they require, for extras as well."""
+    """Return distributions and the installed ones that they require, for extras as well."""
     found: dict[str, _Facts] = {}
     waiting = list(roots)
     while waiting:
@@ -325,7 +325,7 @@ def _required(roots: Iterable[_Facts], when: Installation) -> list[_Facts]:
 
 
 def _not_for_development(requirements: Iterable[str]) -> tuple[str, ...]:
-    """Give requirements without those for developing the package itself, also where an extra for all repeats them."""
+    """Return requirements without those for developing the package itself, even where an extra repeats them."""
     split: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
     for one in requirements:
         match = _REQUIREMENT.match(one)

@@ -82,7 +82,7 @@ class FunctionIdentities:
         return self.known(name, kind, raw).identity
 
     def known(self, name: str, kind: str, raw: str) -> Known:
-        """Return a function's identity, or say why it has none."""
+        """Return a function's identity, or why it has none."""
         if raw.startswith(_CHANGED_JAR):
             return Known(None, CHANGED_JAR)
         bound, _, version = self._settings.get(f"{VERSION_SETTING}{name.lower()}", "").partition(" ")
@@ -99,7 +99,7 @@ class FunctionIdentities:
         return Known(f"{kind} {raw}", why) if kind != "python" else self._python(raw, why)
 
     def bound(self, kind: str, raw: str) -> str:
-        """Give what a statement about a function is bound to: its raw id, and what its packages are for the driver.
+        """Return what a statement about a function is bound to: its raw id, and what its packages are for the driver.
 
         A statement is made before it is known which types the function will be called with.
         """
@@ -143,7 +143,7 @@ class FunctionIdentities:
         return Known(" ".join([f"python {_INTERPRETER.sub('', raw)} {python}", *zone, *here.versions]), why)
 
     def _edited(self, kind: str, raw: str) -> str:
-        """Whether workers may run a function with a stated version as it was before it was edited."""
+        """Return why workers may run a function with a stated version as it was before an edit; empty when not."""
         packages = self._packages(raw) if kind == "python" and self._workers is not None else None
         if packages is None or self._workers is None:
             return ""

@@ -34,7 +34,7 @@ _File = tuple[str, str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Local:
-    """What local sources tell: a digest, what they import, the files; or why they do not tell.
+    """What is known from local sources: a digest, what they import, the files; or why nothing is known.
 
     Without a digest and a reason there are none: a folder of data, which could be imported.
     """
@@ -97,7 +97,7 @@ def _inside(path: str, root: Path) -> str:
 
 
 def _files(place: str, most: int) -> list[str] | None:
-    """Return the files that can be imported in a folder, or a file itself; ``None`` when there is no telling."""
+    """Return the files that can be imported in a folder, or a file itself; ``None`` when that cannot be known."""
     if os.path.isfile(place):  # noqa: PTH113  (many)
         return [str(Path(place))]
     if not os.path.isdir(place):  # noqa: PTH112  (many)
@@ -135,7 +135,7 @@ def _names_in_zip(archive: str, state: tuple[int, ...]) -> frozenset[str] | None
 
 @lru_cache(maxsize=1024)
 def _read(name: str, files: tuple[_File, ...]) -> tuple[str, Mapping[str, Imports]] | str:
-    """Digest files, and find what each module imports; say why when they do not tell what would be run."""
+    """Digest files, and find what each module imports; return why where they do not show what would be run."""
     digest = hashlib.sha256()
     modules: dict[str, Imports] = {}
     for inside, path, _ in files:

@@ -15,7 +15,7 @@ _PACKAGE = Path(__file__).parents[2]
 
 @cache
 def own_sources() -> dict[str, bytes]:
-    """Return the files by their paths, read once: what is sent to workers and what is said of it are then the same."""
+    """Return the files by their paths, read once, so that what is sent to workers is what their digest is of."""
     archive = next((folder for folder in _PACKAGE.parents if zipfile.is_zipfile(folder)), None)
     if archive is None:
         root = _PACKAGE.parent

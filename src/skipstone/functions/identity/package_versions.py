@@ -151,7 +151,7 @@ def package_versions(names: Iterable[str]) -> list[str] | None:
 
 
 def packages_here(names: Iterable[str]) -> Packages:
-    """Tell what modules and all that these need are in this process, and by which files that is known."""
+    """Return what modules and all that these need are in this process, and by which files that is known."""
     named = sorted(names)
     dynamic = next((name for name in named if is_dynamic(name)), None)
     if dynamic is None and set(named) >= _SEARCH_PATH:
@@ -275,7 +275,7 @@ def _of_file(top: str, spec: ModuleSpec) -> ModuleSpec | None:
 
 
 def _of_places(top: str, spec: ModuleSpec, wanted: Collection[str], when: Installation) -> _Package:
-    """Tell what a module is: by the distributions that vouch for it, by its sources as far as none does."""
+    """Return what a module is: by the distributions that vouch for it, and by its sources where none does."""
     folders = _once(map(str, spec.submodule_search_locations or ()))
     origin = str(spec.origin) if spec.origin else None
     vouched = installed(top, (origin,) if origin else tuple(folders), when)
@@ -284,7 +284,7 @@ def _of_places(top: str, spec: ModuleSpec, wanted: Collection[str], when: Instal
         digest = frozenset({found.digest} if found.digest else ())
         return _Package(digest, tuple(found.needs), found.evidence, found.unknown, depends=True)
     if vouched.unknown:
-        return _Package(unknown=f"it requires {vouched.unknown}, of which nothing tells what its modules are")
+        return _Package(unknown=f"it requires {vouched.unknown}, whose modules are not known")
     evidence = vouched.evidence | ({origin} if origin and os.path.isfile(origin) else set())  # noqa: PTH113  (many)
     if origin is not None and _extends_path(origin):
         beside = [folder for entry in sys.path if os.path.isdir(folder := str(Path(entry, top)))]  # noqa: PTH112
@@ -320,7 +320,7 @@ def _is_vouched_for(top: str, spec: ModuleSpec, when: Installation) -> bool:
 
 @lru_cache(maxsize=256)
 def _modules_in(folder: str, changed: int) -> tuple[str, int | frozenset[str]]:
-    """Give what changes when a folder of the search path gets or loses a module: their names; or its time, of a zip."""
+    """Return what changes when a folder of the search path gets or loses a module: the names; for a zip, its time."""
     try:
         return folder, frozenset(name for entry in os.listdir(folder or ".") if (name := module_named(entry)))  # noqa: PTH208
     except OSError:
@@ -337,12 +337,12 @@ def _known_there(names: tuple[str, ...], path: tuple[tuple[str, int | frozenset[
 
 
 def _is_pythons(top: str, spec: ModuleSpec) -> bool:
-    """Whether a module is one of Python's own, as it came with it."""
+    """Whether a module is one of Python's own, and still the one that came with it."""
     return top in _PYTHONS and bool(spec.origin) and is_pythons_own(str(spec.origin))
 
 
 def _once(folders: Iterable[str]) -> list[str]:
-    """Give folders in their order without repetitions, in which nothing is found that was not found before.
+    """Return folders in their order, each once: where one repeats, nothing new is found in it.
 
     A search path may have a folder twice, by two spellings even, and that of workers once.
     """
@@ -364,5 +364,5 @@ def _extends_path(origin: str) -> bool:
 
 @cache
 def _own() -> _Package:
-    """Tell what this package itself is: once, for the driver sends it once, and workers keep what they were sent."""
+    """Return what this package itself is: found once, since the driver sends it once, and workers keep that."""
     return _Package(frozenset({f"{OWN}=={own_digest()[:16]}"}), _OWN_NEEDS, frozenset(own_files()))

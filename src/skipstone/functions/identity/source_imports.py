@@ -1,4 +1,4 @@
-"""What a Python source imports: by statements, by calls that give the name, or by ways that a source does not tell."""
+"""What a Python source imports: by statements, by calls with a name in them, or in ways that a source does not show."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Imports:
 
 
 def is_dynamic(name: str) -> bool:
-    """Whether a name in a function's code is that of a way to import, or to run, what only a run tells."""
+    """Whether a name in a function's code is that of a way to import, or to run, what is known only when it runs."""
     return name in _DYNAMIC
 
 
@@ -106,7 +106,7 @@ class _Finder:
             self._compute(vertex.value, vertex)
 
     def called(self, call: ast.Call) -> bool:
-        """Take a call that imports by name; say whether it tells which."""
+        """Take a call that imports by name; return whether the source shows which."""
         given = {keyword.arg: keyword.value for keyword in call.keywords}
         name = call.args[0] if call.args else given.get("name")
         if any(isinstance(one, ast.Starred) for one in call.args) or None in given or name is None:
@@ -168,7 +168,7 @@ class _Finder:
                 self._compute(alias.name, vertex)
 
     def _compute(self, what: str, vertex: ast.expr | ast.stmt) -> None:
-        """Note the first way to import what no source tells."""
+        """Note the first way to import something that no source names."""
         self.imports.computed = self.imports.computed or f"uses {what} in line {vertex.lineno}"
 
 

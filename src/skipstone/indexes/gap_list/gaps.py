@@ -39,7 +39,7 @@ def stored_type(type_: pa.DataType) -> pa.DataType:
 
 
 def ordered_form(values: pa.Array) -> pa.Array:
-    """Give values, of which none is NULL or NaN, in ordered form; those of text that repeat, once."""
+    """Return values, none of them NULL or NaN, in ordered form; texts that repeat, once."""
     type_ = values.type
     if is_binary_like(type_):  # text need not be valid UTF-8, and its order is that of its bytes
         large = pa.types.is_large_string(type_) or pa.types.is_large_binary(type_)
@@ -64,7 +64,7 @@ class Intervals:
 
     @classmethod
     def of(cls, values: pa.Array, most: int, workload: Ranges | None) -> Self:
-        """Give each distinct value, in ordered form, an interval, and close all but the most useful gaps."""
+        """Make an interval of each distinct value, in ordered form, and close all but the most useful gaps."""
         if pa.types.is_binary(values.type) and workload is None and len(values) > 2 * most:
             return cls._of_many_bytes(values, most)
         numbers, value_of = _numbers(values)
@@ -121,7 +121,7 @@ class Intervals:
         return type(self)(self.starts.take(np.append(0, gaps + 1)), self.ends.take(np.append(gaps, len(self) - 1)))
 
     def weights(self, workload: Ranges) -> npt.NDArray[np.float64]:
-        """Give for each gap the total weight of the ranges that lie wholly inside it.
+        """Return for each gap the total weight of the ranges that lie wholly inside it.
 
         A range lies in a gap if the intervals that end before it and those that start after it are all there are.
         """
@@ -138,7 +138,7 @@ class Intervals:
         return totals.astype(np.float64, copy=False)
 
     def bounds(self, type_: pa.DataType) -> pa.Array:
-        """Give starts and ends in turn, in the stored form of a column's type.
+        """Return starts and ends in turn, in the stored form of a column's type.
 
         Bytes that were cut leave a wider interval, and intervals that then touch become one.  An end that has no
         successor (a long run of 0xFF) is null: everything from the start on.
@@ -181,7 +181,7 @@ def _best(widths: npt.NDArray[Any], weights: npt.NDArray[np.float64] | None, mos
 
 
 def _numbers(values: pa.Array) -> tuple[npt.NDArray[Any], Callable[[npt.NDArray[Any]], pa.Array]]:
-    """Give numbers in the same order as the values, and the way back from numbers to values."""
+    """Return numbers in the same order as the values, and a function from these numbers back to the values."""
     if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
         return values.to_numpy(zero_copy_only=False), lambda numbers: pa.array(numbers, values.type)
     if pa.types.is_decimal128(values.type) and values.type.precision <= _LONG_DIGITS:
@@ -201,7 +201,7 @@ def _words(decimals: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.ui
 
 
 def _decimals(unscaled: npt.NDArray[np.int64], type_: pa.DataType) -> pa.Array:
-    """Give decimals by their unscaled values."""
+    """Return decimals of given unscaled values."""
     words = np.stack((unscaled, unscaled >> 63), axis=1)
     return pa.Array.from_buffers(type_, len(unscaled), [None, pa.py_buffer(np.ascontiguousarray(words))])
 

@@ -246,7 +246,7 @@ class _EachInterval:
 
 
 def _some_interval_passes(lists: pa.ListArray, tests: Sequence[Test], index: Index) -> pa.BooleanArray:
-    """Say of each object whether one of its intervals might hold a value that passes all tests.
+    """Return for each object whether one of its intervals might hold a value that passes all tests.
 
     All intervals are tested as one array; what passes is then counted between the offsets.
     """

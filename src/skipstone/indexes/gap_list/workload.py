@@ -179,7 +179,7 @@ def _read_predicate(predicate: Expression, weight: float, column: str) -> Sequen
 
 
 def _ranges_of(node: Expression, column: str) -> list[Range] | None:
-    """Give ranges that hold every value for which a normalised predicate may be TRUE; ``None`` if it says nothing."""
+    """Return ranges with all values for which a normalised predicate may be TRUE; ``None`` if it sets no bounds."""
     match node:
         case And(terms):
             known = [found for term in terms if (found := _ranges_of(term, column)) is not None]

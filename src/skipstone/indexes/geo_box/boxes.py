@@ -33,7 +33,7 @@ _LARGEST = np.finfo(np.float64).max
 
 
 def coarser(boxes: Boxes, most: int | None = None) -> Boxes:
-    """Give at most ``most`` boxes that cover the given ones: those in one cell of a grid become one.
+    """Return at most ``most`` boxes that cover the given ones: those in one cell of a grid become one.
 
     The grid is even over the extent of the boxes, so that every gap of two cells' width stays one.  Where a few boxes
     far out leave most of the others in one cell, that cell is divided by a grid of its own, and so on.
@@ -60,7 +60,7 @@ def coarser(boxes: Boxes, most: int | None = None) -> Boxes:
 
 
 def _by_cell(boxes: Boxes, side: int) -> tuple[Boxes, Places, Places]:
-    """Unite what lies in one cell of a grid; give also where each cell starts in which order of the boxes."""
+    """Unite what lies in one cell of a grid; return also where cells start in an order of the boxes, and that order."""
     cells = np.zeros(boxes.shape[1], np.uint16)
     for low, high in zip(boxes[:2], boxes[2:], strict=True):
         middle = _quarter(low) + _quarter(high)
@@ -79,7 +79,7 @@ def _by_cell(boxes: Boxes, side: int) -> tuple[Boxes, Places, Places]:
 
 
 def _quarter(values: Boxes) -> Boxes:
-    """Give finite values a quarter as large, so that sums and differences of them are finite, too."""
+    """Return a quarter of finite values, so that their sums and differences are finite, too."""
     quartered = values * 0.25
     return np.clip(quartered, -_LARGEST / 4, _LARGEST / 4, out=quartered)
 
@@ -115,7 +115,7 @@ def best_boxes(boxes: Boxes, count: int) -> Boxes:
 
 
 def _distinct(boxes: Boxes) -> Boxes:
-    """Give each box once, in an order that is the same however they came."""
+    """Return each box once, in an order that does not depend on how they came."""
     ranked = boxes[:, np.lexsort(boxes[::-1])]
     return ranked[:, np.append(True, (ranked[:, 1:] != ranked[:, :-1]).any(axis=0))] if ranked.size else ranked
 

@@ -92,7 +92,7 @@ class GeoBoxMetadata(MetadataType):
 
 
 def _as_doubles(numbers: pa.Array) -> tuple[Any, Any]:
-    """Give doubles not above and not below numbers without NULLs, with the nearest double between them."""
+    """Return doubles not above and not below numbers without NULLs, with the nearest double between them."""
     if pa.types.is_floating(numbers.type):
         exact = numbers.to_numpy().astype(np.float64, copy=False)
         return exact, exact

@@ -37,7 +37,7 @@ class Region(ABC):
 
     @abstractmethod
     def passes(self, boxes: Boxes) -> Truths:
-        """Say of each box, a column of the array, whether the predicate may be TRUE for a place in it."""
+        """Return for each box, a column of the array, whether the predicate may be TRUE for a place in it."""
 
     @abstractmethod
     def on_nan(self, axis: int) -> bool:

@@ -343,7 +343,7 @@ class MetricDistanceClause(Clause):
 
 
 def _floats(numbers: Sequence[float | None]) -> Floats:
-    """Give numbers as an array, NaN for ``None``."""
+    """Return numbers as an array, NaN for ``None``."""
     return np.array([math.nan if number is None else number for number in numbers], np.float64)
 
 

@@ -113,7 +113,7 @@ def _dots(row: Row, top: int, decades: int) -> Iterable[Markup]:
 
 
 def _apart(dots: Sequence[Dot], decades: int) -> Iterable[tuple[Dot, float, int]]:
-    """Give dots with their places, and how far up or down those go that would lie on one another."""
+    """Yield each dot with its place, and how far it is moved up or down so that no two lie on one another."""
     near: list[tuple[Dot, float]] = []
     for dot in sorted(dots, key=lambda dot: dot.value):
         place = _place(dot.value, decades)

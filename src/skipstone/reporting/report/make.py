@@ -190,7 +190,7 @@ def _about(target: Target) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def _rows(listed: Sequence[Any], known: Any) -> int | None:
-    """Count the rows of the dataset, where the metadata says so of every object as it is."""
+    """Count the rows of the dataset, if the metadata has the count of every object as it is now."""
     rows = dict(zip(recorded_states(known), known.column("row_count").to_pylist(), strict=True))
     found = [rows.get((o.path, o.state)) for o in listed]
     return None if any(count is None for count in found) else sum(filter(None, found))

@@ -69,7 +69,7 @@ def measure_queries(dataset: Dataset, queries: Sequence[PlannedQuery]) -> list[I
 
 
 def _measured(dataset: Dataset, query: PlannedQuery) -> Indicators | str:
-    """Measure one query, or say why it cannot be measured."""
+    """Measure one query, or return why it cannot be measured."""
     try:
         return dataset.indicators(query.df)
     except SoundnessError:

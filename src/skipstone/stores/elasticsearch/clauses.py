@@ -234,7 +234,7 @@ def _prefixed(slot: Slot, text: str, *, negated: bool) -> Query | None:
 
 
 def _text_beyond(text: str) -> str | None:
-    """Give the least text above all that begin with ``text``, by code points, whose order is that of UTF-8's bytes."""
+    """Return the least text above all that begin with ``text``, by code points: UTF-8's bytes have the same order."""
     kept = text.rstrip(_LAST)
     if not kept:
         return None

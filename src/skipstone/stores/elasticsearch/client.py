@@ -75,7 +75,7 @@ class Client:
         accepts: tuple[int, ...] = (),
         write: bool = False,
     ) -> Answer:
-        """Send a request and give the answer.
+        """Send a request and return the answer.
 
         Parameters
         ----------

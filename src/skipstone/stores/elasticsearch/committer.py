@@ -116,7 +116,7 @@ class Committer:
     def _written(
         self, previous: Manifest | None, before: Head | None, change: Change, table: pa.Table | None, mine: list[str]
     ) -> Manifest:
-        """Write the new part, compact if that is due, and give the manifest, checked as a reader would."""
+        """Write the new part, compact if that is due, and return the manifest, checked as a reader would check it."""
         parts: tuple[PartRecord, ...] = () if previous is None else previous.parts
         if table is not None:
             parts = (*parts, self._put(table, change.indexes, next_sequence(parts), mine))
@@ -148,7 +148,7 @@ class Committer:
                 delete_matching(self._client, self._indices.documents, {"terms": {"part": list(files)}})
 
     def clean(self, manifest: Manifest, grace: int = GRACE) -> int:
-        """Delete what the newest version does not need and nobody has used for an hour; says how many documents went.
+        """Delete what the newest version does not need and nobody has used for an hour; return how many documents went.
 
         That is parts that no manifest names (a writer died) or that were compacted away.  Never fails: what cannot be
         deleted now is found again by the next commit.

@@ -47,7 +47,7 @@ class Bulk:
             self.flush()
 
     def put(self, index: str, identifier: str, document: dict[str, Any]) -> int:
-        """Write a document under its id; says how many bytes that takes."""
+        """Write a document under its id; return how many bytes that takes."""
         content = json.dumps(document, separators=(",", ":")).encode()
         self._add(json.dumps({"index": {"_index": index, "_id": identifier}}).encode() + b"\n" + content + b"\n")
         return len(content)

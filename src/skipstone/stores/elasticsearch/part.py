@@ -89,7 +89,7 @@ class SearchPart:
         self.directory(meter)
 
     def buckets(self, column: str) -> Buckets | None:  # noqa: ARG002  (as other parts have it)
-        """Say that a column is whole, as all are here."""
+        """Return ``None``: all columns are whole here."""
         return None
 
     def row_group_rows(self) -> list[int]:

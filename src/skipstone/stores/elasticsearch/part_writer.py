@@ -104,7 +104,7 @@ class NewPart:
     def _searchable(
         self, table: pa.Table, records: Sequence[IndexRecord]
     ) -> tuple[dict[tuple[str, str], Slot], dict[str, SearchField]]:
-        """Return the searchable fields their slots."""
+        """Assign slots to the searchable fields; return both."""
         search: dict[tuple[str, str], Slot] = {}
         fields: dict[str, SearchField] = {}
         used = dict.fromkeys(_MOST_SLOTS, 0)
@@ -128,7 +128,7 @@ class NewPart:
         return search, fields
 
     def _objects(self, bulk: Bulk, indices: Indices, rows: int, fields: dict[str, SearchField]) -> int:
-        """Write a searchable document for each row; says how many bytes that takes."""
+        """Write a searchable document for each row; return how many bytes that takes."""
         base = {"dataset": self.dataset, "part": self.file, "created": self.created, "sequence": self.sequence}
         taken = 0
         for row in range(rows):

@@ -105,7 +105,7 @@ def kept_rows(
     refutations: Sequence[Mapping[int, Query]],
     meter: Meter,
 ) -> list[list[Truths]]:
-    """Say for each query, part and row whether the row is kept; the rows of parts without a query are.
+    """Return for each query, part and row whether the row is kept; the rows of parts without a query are.
 
     Parameters
     ----------

@@ -164,7 +164,7 @@ def _values(record: IndexRecord, stored: Stored, row_count: pa.Array) -> SearchF
 
 @searchable(PrefixMetadata, SuffixMetadata)
 def _pieces(record: IndexRecord, stored: Stored, row_count: pa.Array) -> SearchFields:
-    """Tell whole values from cut ones, to which other tests apply."""
+    """Separate whole values from cut ones, because other tests apply to these."""
     name = "prefixes" if "prefixes" in stored else "suffixes"
     length = record.options.get("length")
     found = lists(stored[name])

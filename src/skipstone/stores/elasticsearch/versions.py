@@ -198,7 +198,7 @@ class Versions:
         return 0 if copy is None else copy.version
 
     def recovery(self) -> Recovery:
-        """Return the indexes of the head, or those of its copy, and say what is lost when the copy is older."""
+        """Return the indexes of the head, or those of its copy, and what is lost when the copy is older."""
         heads = [self._get(identifier, write=True) for identifier in (self._head, self._copy)]
         found = [(head.version, self._sound(head)) for head in heads if head is not None]
         newest = max((version for version, _ in found), default=0)

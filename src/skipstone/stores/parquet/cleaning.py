@@ -32,7 +32,7 @@ _MANIFESTS_KEPT = 10
 
 
 def clean(file_system: FileSystem, folder: str, manifest: Manifest) -> int:
-    """Delete what the newest version does not need and nobody has used for an hour; says how many files went.
+    """Delete what the newest version does not need and nobody has used for an hour; return how many files went.
 
     That is parts that no manifest names (a writer died) or that were compacted away, temporary files, and all but the
     last manifests and definitions; a younger manifest must stay, or a writer that was slow could create its number

@@ -237,7 +237,7 @@ class Committer:
         return SnapshotReader(manifest, files, self._cache)
 
     def clean(self, manifest: Manifest) -> int:
-        """Delete what the newest version does not need and nobody has used for an hour; says how many files went."""
+        """Delete what the newest version does not need and nobody has used for an hour; return how many files went."""
         return clean(self._file_system, self._folder, manifest)
 
     def _delete(self, files: Sequence[str]) -> None:

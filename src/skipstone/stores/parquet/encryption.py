@@ -162,7 +162,7 @@ class Keys:
         return content
 
     def _factory(self, key: str) -> Any:
-        """Give Parquet's factory of encryption properties for one key; it remembers the keys that it was given."""
+        """Return Parquet's factory of encryption properties for one key; it remembers the keys that it was given."""
         if not key:
             msg = "no key '': a key needs a name; leave key= out for plain metadata"
             raise KeyUnavailableError(msg)

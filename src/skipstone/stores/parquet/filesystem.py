@@ -47,7 +47,7 @@ class FileSystem(ABC):
 
     @abstractmethod
     def qualify(self, path: str) -> str:
-        """Return a path its scheme and drop trailing slashes, so that one place has one spelling."""
+        """Add the scheme to a path and drop trailing slashes, so that one place has one spelling."""
 
     @abstractmethod
     def atomic_commits(self, path: str) -> bool:
@@ -71,7 +71,7 @@ class FileSystem(ABC):
 
     @abstractmethod
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Create a file whole, or say ``False`` when there is one already.  See the module's text."""
+        """Create a file whole, or return ``False`` when there is one already.  See the module's text."""
 
     @abstractmethod
     def put(self, path: str, local_file: Path) -> None:

@@ -104,12 +104,12 @@ class PartWriter:
                 file.write(rows.select(file.names))
 
     def close(self) -> None:
-        """Give up: the file is incomplete."""
+        """Abandon the file, which is incomplete."""
         for file in self._files.values():
             file.close()
 
     def finish(self, sequence: int, file: str) -> PartRecord:
-        """Complete the file and give its record."""
+        """Complete the file and return its record."""
         main = self._files.pop("")
         ends = {key: section.finish() for key, section in self._files.items()}
         sections: dict[str, Section] = {}
@@ -203,7 +203,7 @@ class _SectionWriter:
             self._writer.close()
 
     def finish(self) -> tuple[int, str]:
-        """Complete the file; gives length and SHA-256 of its end."""
+        """Complete the file; return the length and the SHA-256 of its end."""
         with self.ending() as handle:
             return self.end(handle)
 
@@ -225,7 +225,7 @@ class _SectionWriter:
         return handle
 
     def end(self, handle: Any) -> tuple[int, str]:
-        """Write the table of chunks and the footer; gives their length and SHA-256."""
+        """Write the table of chunks and the footer; return their length and SHA-256."""
         metadata = pq.read_metadata(io.BytesIO(self._footer), decryption_properties=self._decryption)
         place = handle.tell()
         chunks = []

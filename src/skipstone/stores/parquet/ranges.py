@@ -32,7 +32,7 @@ class Ranges:
         self._place = 0
 
     def view(self, offset: int, count: int) -> memoryview:
-        """Give bytes without copying them.
+        """Return bytes without copying them.
 
         Raises
         ------

@@ -194,7 +194,7 @@ class ParquetStore(VersionedStore):
         return [PartFile(file_system, folder, record, self._cache, keys=self._keys) for record in manifest.parts]
 
     def _require_footer_key(self, snapshot: Snapshot) -> None:
-        """Raise when what every query needs is encrypted with a key that this user has not."""
+        """Raise when what every query needs is encrypted with a key that this user does not have."""
         if any(record.key for record in self._manifest(snapshot).parts):
             for part in self._parts(snapshot):
                 part.footer()
@@ -212,14 +212,14 @@ class ParquetStore(VersionedStore):
             return record
 
     def _warn_once(self, file_system: FileSystem, folder: str) -> None:
-        """Say that a file system cannot tell two writers apart, the first time this store writes to it."""
+        """Warn, the first time this store writes to a file system, if that cannot keep two writers apart."""
         scheme = scheme_of(folder)
         if scheme not in self._warned and not file_system.atomic_commits(folder):
             self._warned.add(scheme)
             _log.warning("%s: this file system has no atomic create; let one process at a time write metadata", folder)
 
     def _check_base_folder(self, file_system: FileSystem) -> None:
-        """Refuse to write to a base folder that is not there: more likely a slip of the pen than a wish."""
+        """Refuse to write to a base folder that does not exist: its name is probably misspelled."""
         location = self._base_folder
         if location is None or scheme_of(location) not in _WITH_FOLDERS:
             return

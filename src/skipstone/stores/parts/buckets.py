@@ -172,7 +172,7 @@ def _split_set(lists: pa.ListArray, count: int) -> Iterator[pa.Array]:
 
 
 def _split_filter(filters: pa.BinaryArray, count: int) -> Iterator[pa.Array]:
-    """Cut filters into slices, and give those that are too short for it whole."""
+    """Cut filters into slices; return those that are too short for it whole."""
     lengths = pc.binary_length(filters).fill_null(0).to_numpy()
     cut = np.asarray(filters.is_valid()) & _is_cut(lengths, count)
     yield pc.if_else(pa.array(cut), pa.scalar(None, filters.type), filters)
@@ -229,7 +229,7 @@ def _content(array: pa.BinaryArray) -> npt.NDArray[np.uint8]:
 
 
 def _interleaving(lengths: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Order the items of pieces, which lie piece after piece, row after row; gives that and where each row ends.
+    """Order the items of pieces, which lie piece after piece, by rows; return that order and where each row ends.
 
     ``lengths`` has a row per piece and a column per row of the field.
     """
@@ -241,7 +241,7 @@ def _interleaving(lengths: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt
 
 
 def filters_of(columns: Mapping[str, pa.Array], column: str, buckets: Buckets) -> PartFilters:
-    """Return the filters of a part, of whose columns the whole ones and some slices are there."""
+    """Return the filters of a part, made of the column of whole filters and of the slices that were read."""
     slices = {n: columns[name] for n in range(buckets.count) if (name := f"{column}#{n}") in columns}
     return PartFilters(columns[f"{column}#whole"], slices, buckets.count)
 

@@ -70,7 +70,7 @@ class Merge:
         return sum(a.nbytes for a in (*self.codes, *self.usable)) + 8 * len(self.era) + 6 * self.newest.nbytes
 
     def sources(self, covered: Mapping[int, Booleans | None], key: object = None) -> Rows:
-        """Give for each live object the global row that has an index's metadata, or ``NOWHERE``.
+        """Return for each live object the global row that has an index's metadata, or ``NOWHERE``.
 
         Parameters
         ----------

@@ -122,7 +122,7 @@ def _added(change: Change) -> pa.Table | None:
 
 
 def _rows(known: npt.NDArray[np.bool_]) -> pa.Array:
-    """Return the places of all rows, null for those of which nothing is to be known."""
+    """Return the places of all rows, null for those that are not known."""
     return pa.array(np.arange(len(known)), mask=~known)
 
 

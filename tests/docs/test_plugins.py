@@ -1,0 +1,146 @@
+"""The walk-through and the example package: what a plug-in author reads and copies must work as it stands."""
+
+import ast
+import os
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import strategies as st
+
+from skipstone import Index, registry
+from skipstone.expressions import tree
+from skipstone.testing import assert_sound
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "skipstone-lengths"
+LENGTH = tree.Call("length", (tree.Column("text", "string"),), "int")
+
+
+def walk_through():
+    text = (ROOT / "docs" / "plugins.md").read_text()
+    return re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
+
+
+@pytest.fixture
+def longest_index(monkeypatch):
+    others = {name: type_ for name, type_ in registry._index_types.items() if name != "longest"}
+    monkeypatch.setattr(registry, "_index_types", others)
+    names = {"__name__": "walk_through"}
+    exec(compile(walk_through(), "docs/plugins.md", "exec", dont_inherit=True), names)
+    return names["LongestIndex"]
+
+
+def test_the_walk_through_is_at_most_thirty_lines():
+    source = walk_through()
+    imports = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    imported = {line for node in imports for line in range(node.lineno, node.end_lineno + 1)}
+    lines = [n for n, line in enumerate(source.splitlines(), 1) if line.strip() and n not in imported]
+    assert len(lines) <= 30
+
+
+def test_the_walk_through_loses_no_row(longest_index):
+    comparisons = st.sampled_from([tree.GreaterThan, tree.LessThan, tree.EqualTo, tree.GreaterThanOrEqual])
+    outcome = assert_sound(
+        longest_index("text"),
+        {"text": "string"},
+        predicates=st.builds(lambda make, n: make(LENGTH, tree.Literal(n, "int")), comparisons, st.integers(-1, 5)),
+        values={"text": st.none() | st.text(max_size=4)},
+        functions={"length": lambda text: None if text is None else len(text)},
+    )
+    assert outcome.skipped > 100
+
+
+def test_the_example_of_the_toolkit_loses_no_row(monkeypatch):
+    monkeypatch.setattr(registry, "_index_types", dict(registry._index_types))
+    section = (ROOT / "docs" / "plugins.md").read_text().partition("## The toolkit")[2]
+    names = {"__name__": "toolkit_example"}
+    exec(compile(re.search(r"```python\n(.*?)```", section, re.DOTALL)[1], "docs/plugins.md", "exec"), names)
+    assert assert_sound(names["GreatestIndex"]("n"), {"n": "int"}).skipped > 0
+
+
+def test_a_clause_that_forgets_the_longest_is_caught(longest_index, monkeypatch):
+    def first_only(index, rows):
+        return index.metadata_type(len(rows.column(0)[0].as_py()) if len(rows) else 0)
+
+    monkeypatch.setattr(longest_index, "collect_metadata", first_only)
+    with pytest.raises(AssertionError, match="skips an object"):
+        assert_sound(
+            longest_index("text"),
+            {"text": "string"},
+            predicates=st.integers(-1, 5).map(lambda n: tree.GreaterThan(LENGTH, tree.Literal(n, "int"))),
+            values={"text": st.text(max_size=4)},
+            functions={"length": len},
+        )
+
+
+def test_a_base_of_several_index_types_is_no_type_itself(longest_index):
+    class MeasuredIndex(Index):
+        def supports(self, types):
+            return types == ("string",)
+
+    assert registry.find_index("measured") is None
+    assert registry.find_index("longest") is longest_index
+
+
+PROGRAM = """
+import sys
+from pyspark.sql import SparkSession
+import skipstone
+from skipstone import Dataset
+
+spark = skipstone.configure(
+    SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+).getOrCreate()
+folder = sys.argv[1]
+spark.range(0, 80, numPartitions=8).selectExpr("repeat('x', int(id)) AS text").write.parquet(folder)
+dataset = Dataset.for_path(spark, folder)
+from skipstone_lengths import LengthIndex
+print(dataset.create_indexes(LengthIndex("text")))
+query = spark.read.parquet(folder).where("length(text) > 75")
+print("rows", query.count(), "kept", skipstone.last_query(spark)[-1].objects.kept)
+"""
+LATER = """
+import sys
+from pyspark.sql import SparkSession
+import skipstone
+
+spark = skipstone.configure(SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")).getOrCreate()
+query = spark.read.parquet(sys.argv[1]).where("length(text) BETWEEN 12 AND 15")
+print("rows", query.count(), "kept", skipstone.last_query(spark)[-1].objects.kept)
+assert "skipstone_lengths" in sys.modules
+"""
+
+
+@pytest.mark.slow
+def test_the_example_package_is_found_by_its_entry_point(tmp_path):
+    installed = tmp_path / "installed"
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target"]
+    subprocess.run([*install, str(installed), str(EXAMPLE)], check=True, timeout=300)
+    paths = os.pathsep.join([str(installed), str(ROOT / "src")])
+    folder = str(tmp_path / "texts")
+    environment = {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable}
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "later.py").write_text(LATER)
+    for command, expected in (
+        ([str(tmp_path / "program.py"), folder], "rows 4 kept 1"),
+        ([str(tmp_path / "later.py"), folder], "rows 4 kept 1"),
+        (["-m", "pytest", "-q", "-p", "no:cacheprovider", str(EXAMPLE / "tests")], "1 passed"),
+    ):
+        output = tmp_path / "output.txt"  # a file: a JVM that inherits a pipe would keep the reader waiting
+        with output.open("wb") as sink:
+            subprocess.run(
+                [sys.executable, *command], timeout=300, stdout=sink, stderr=sink, env=environment, check=False
+            )
+        assert expected in output.read_text()
+
+
+def test_the_documented_lines_of_code_are_those_of_the_code():
+    lines = runpy.run_path(str(ROOT / "scripts" / "index_lines.py"), run_name="index_lines")
+    page = (ROOT / "docs" / "indexes" / "README.md").read_text(encoding="utf-8")
+    assert lines["table"]() in page, "run: python scripts/index_lines.py --write"
