@@ -54,8 +54,8 @@ UNKNOWN_PARAMETERS = "?"
 class Expression:
     """A vertex of the tree.
 
-    A tree may have thousands of terms in one AND or OR, but it is not deep (``from_spark`` says how deep): what goes over
-    it may recurse.
+    A tree may have thousands of terms in one AND or OR, but it is not deep (``from_spark`` says how deep), so that what
+    goes over it may recurse.
     """
 
     __slots__ = ()
