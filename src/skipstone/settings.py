@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from skipstone.errors import SettingError
@@ -10,7 +12,7 @@ from skipstone.errors import SettingError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SETTINGS", "get_setting", "own_settings"]
+__all__ = ["SETTINGS", "cache_folder", "get_setting", "own_settings"]
 
 
 def _flag(text: str) -> bool:
@@ -75,3 +77,9 @@ def get_setting(spark: SparkSession, name: str) -> Any:
         return read(text)
     except (KeyError, ValueError):
         raise SettingError(f"spark.skipstone.{name} is {text!r}, allowed is {allowed}.") from None
+
+
+def cache_folder() -> Path:
+    """Return the folder for what is made once on a machine, ``SKIPSTONE_CACHE`` or one of the user's."""
+    chosen = os.environ.get("SKIPSTONE_CACHE")
+    return Path(chosen) if chosen else Path.home() / ".cache" / "skipstone"

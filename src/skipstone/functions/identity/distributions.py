@@ -21,6 +21,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution,
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from skipstone.functions.identity.import_cache import kept_imports
 from skipstone.functions.identity.source_imports import imports_of
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ _IMPORT = re.compile(
 _TESTS = frozenset({"tests", "test", "conftest.py"})
 _CONTINUED = re.compile(rb"\\\r?\n")
 _FEW_SOURCES = 50
+_CONTENTS = "/"  # before the digest of what a distribution lists, in its version
 
 
 @dataclass(frozen=True)
@@ -286,7 +288,7 @@ def _records(one: Distribution) -> list[tuple[str, str]] | None:
 def _contents(records: Iterable[tuple[str, str]]) -> str:
     """Return a text that differs between two builds of one version, by the digests they list; empty without any."""
     rows = [f"{path} {digest}" for path, digest in records if digest and path.endswith((".py", ".so", ".pyd"))]
-    return f"/{hashlib.sha256(chr(10).join(sorted(rows)).encode()).hexdigest()[:12]}" if rows else ""
+    return f"{_CONTENTS}{hashlib.sha256(chr(10).join(sorted(rows)).encode()).hexdigest()[:12]}" if rows else ""
 
 
 def _modules(root: str, recorded: Iterable[str], declared: str) -> set[str]:
@@ -359,6 +361,12 @@ def _needs(
 @lru_cache(maxsize=1024)
 def _imported(one: _Facts) -> frozenset[str]:
     """Name the modules that the sources of a distribution import."""
+    has_digests = one.recorded is not None and _CONTENTS in one.version
+    return kept_imports(f"{one.name}=={one.version}", lambda: _read_imports(one)) if has_digests else _read_imports(one)
+
+
+def _read_imports(one: _Facts) -> frozenset[str]:
+    """Read the sources of a distribution for what they import."""
     found: set[str] = set()
     sources = _sources(one)
     for path in sources:

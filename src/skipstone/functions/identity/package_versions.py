@@ -59,7 +59,9 @@ OWN = "skipstone"
 _WORDS = re.compile(r"\w+(?:\.\w+)*")
 _PYTHONS = sys.stdlib_module_names | {"test"}
 _SPARKS = frozenset({"pyspark", "py4j", "__main__"})
-_OWN_NEEDS = ("numpy", "pandas", "pyarrow", "shapely", "xxhash")
+# What the functions of this package compute with.  Of pandas and Arrow they use columns only, as they come from Spark;
+# to go through all that these two need would take ten seconds in every process that registers one.
+_OWN_NEEDS = ("numpy", "shapely", "xxhash")
 _SEARCH_PATH = frozenset({"sys", "path"})
 _UNTOLD = "nothing tells two states of the package {} apart"
 _LONGEST = 255

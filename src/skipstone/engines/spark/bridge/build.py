@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from skipstone.errors import BridgeBuildError
+from skipstone.settings import cache_folder
 
 __all__ = ["bridge_jar", "build", "find_java", "source_hash"]
 
@@ -46,7 +47,7 @@ def bridge_jar() -> Path:
     """
     if _recorded_hash(_PREBUILT) == source_hash():
         return _PREBUILT
-    cached = _cache_folder() / f"skipstone-bridge-{_spark_version()}-{source_hash()[:16]}.jar"
+    cached = cache_folder() / f"skipstone-bridge-{_spark_version()}-{source_hash()[:16]}.jar"
     if _recorded_hash(cached) == source_hash():
         return cached
     with _locked(cached.with_suffix(".lock")):
@@ -167,11 +168,6 @@ def _spark_version() -> str:
     import pyspark
 
     return pyspark.__version__
-
-
-def _cache_folder() -> Path:
-    chosen = os.environ.get("SKIPSTONE_CACHE")
-    return Path(chosen) if chosen else Path.home() / ".cache" / "skipstone"
 
 
 def _recorded_hash(jar: Path) -> str | None:
