@@ -17,6 +17,7 @@ from operator import is_
 from typing import Any, ClassVar
 
 __all__ = [
+    "TOO_DEEP",
     "UNKNOWN_PARAMETERS",
     "And",
     "Call",
@@ -46,6 +47,9 @@ __all__ = [
     "StartsWith",
 ]
 
+
+TOO_DEEP = "<nested deeper than "
+"""Begins the name of a call that stands for what lies deeper than the engine lets a tree be."""
 
 UNKNOWN_PARAMETERS = "?"
 """The ``parameters`` of a call of which not everything is known: it equals no other call."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from skipstone import registry
 from skipstone.errors import SkipstoneError
-from skipstone.expressions.tree import And, Call, Column, Expression, IsNotNull, Literal, Or
+from skipstone.expressions.tree import TOO_DEEP, And, Call, Column, Expression, IsNotNull, Literal, Or
 from skipstone.indexing.environment import MACHINE, SESSION, TIMESTAMPS
 from skipstone.indexing.records import ColumnRecord
 from skipstone.indexing.relation import (
@@ -189,7 +189,7 @@ def _decide(snapshot: Snapshot, query: _Query, store: MetadataStore, notes: _Not
         _say_once(problem)
         notes.not_used[problem] = None
     for leaf in _unserved(labelled):
-        notes.not_used[f"no index serves {_shortened(str(leaf))}"] = None
+        notes.not_used[f"no index serves {_shortened(str(leaf))}{_too_deep(leaf)}"] = None
     if labelled.clause is None:
         return Decision(snapshot, labelled)
     try:
@@ -325,6 +325,13 @@ def _say_once(problem: str) -> None:
     if problem not in _said and len(_said) < _MOST_WARNINGS:
         _said.add(problem)
         _log.warning("Skipstone does not use %s", problem)
+
+
+def _too_deep(leaf: Expression) -> str:
+    """Return a remark on a predicate of which a part was not looked into, or nothing."""
+    names = (vertex.name for vertex in leaf.walk() if isinstance(vertex, Call) and vertex.name.startswith(TOO_DEEP))
+    name = next(names, None)
+    return "" if name is None else f": what is {name.strip('<>')} is not looked into"
 
 
 def _shortened(text: str, limit: int = 200) -> str:
