@@ -43,7 +43,6 @@ SECRETS = {
 }
 
 
-@pytest.mark.slow
 def test_options_of_protected_indexes_are_in_no_event_log(tmp_path):
     events = events_of(tmp_path / "protected", "medical")
     jobs = [event for event in events if event["Event"] == "SparkListenerJobStart"]
@@ -54,7 +53,7 @@ def test_options_of_protected_indexes_are_in_no_event_log(tmp_path):
             assert secret not in spelled, f"the {what} is in {spelled[:2000]}"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_search_would_find_them(tmp_path):
     """Without a key they are spelled in the plans, those that Spark's plan computes."""
     text = json.dumps(events_of(tmp_path / "plain", ""), ensure_ascii=False)

@@ -186,6 +186,7 @@ def test_what_was_said_of_a_module_is_taken_back_when_it_is_edited(applications)
     assert "stated.py changed after this application started" in said["again"][1]["why"]
 
 
+@pytest.mark.long
 def test_a_module_that_stays_as_it_is_serves(applications):
     """In the same application and in the next, from a job that queries start once."""
     applications.write("steady.py", FIRST)
@@ -249,6 +250,7 @@ Box.__UDT__ = BoxType()
 """
 
 
+@pytest.mark.long
 def test_modules_that_are_edited_between_two_applications(applications):
     """Whatever they are called and wherever they lie: an index of before does not serve the function of after."""
     files = {"ümod": "ümod.py", "my-mod": "my-mod.py", "sched": "sched.py", "acme.local": "acme/local.py"}
@@ -290,6 +292,7 @@ def test_modules_that_are_edited_between_two_applications(applications):
             assert [q["skipped"] for q in said[name]] == [skipped] * 2, (name, said[name])
 
 
+@pytest.mark.long
 def test_workers_that_find_another_module_than_the_driver(applications):
     applications.write("mine/copied.py", FIRST)
     applications.write("theirs/copied.py", LAST)
@@ -321,6 +324,7 @@ DISTRIBUTION = {
 }
 
 
+@pytest.mark.long
 def test_an_installed_package_that_is_upgraded_while_an_application_runs(applications):
     def installed(version, source):
         files = {
@@ -368,6 +372,7 @@ def test_an_installed_package_that_is_upgraded_while_an_application_runs(applica
     assert "changed after this application started" in said["refused later"]
 
 
+@pytest.mark.long
 def test_workers_in_another_zone(applications):
     """What a function gets of the local time is its worker's: an index made in one zone does not serve another."""
     applications.write("hours.py", "import time\n\ndef f(n):\n    return time.localtime(n * 3600).tm_hour\n")
@@ -414,6 +419,7 @@ def test_a_module_that_is_edited_between_planning_and_running(applications):
     assert found[1]["rows"] == found[2]["rows"] == [["Firefox/curl", 0]]
 
 
+@pytest.mark.long
 def test_a_module_that_appears_between_planning_and_running(applications):
     """Nothing that was there is edited: another module is found first, or a package gets a module that it looks for."""
     applications.write("there/hidden.py", FIRST)
@@ -448,6 +454,7 @@ def test_a_module_that_appears_between_planning_and_running(applications):
     assert found[1]["rows"] == found[2]["rows"] == [[["Firefox/curl", 0]]] * 2
 
 
+@pytest.mark.long
 def test_functions_that_another_python_runs(applications):
     applications.write("drv/other.py", FIRST)
     applications.write("elsewhere/other.py", LAST)
@@ -495,6 +502,7 @@ def test_functions_that_another_python_runs(applications):
         assert (said[when]["lost"], said[when]["skipped"]) == ([], 0), when
 
 
+@pytest.mark.long
 def test_workers_that_are_given_other_variables(applications):
     """A function keeps the environment that it was made with, and workers of that environment are others."""
     applications.write("varied.py", "import os\n\ndef f(text):\n    return text.split('/')[int(os.environ['PLACE'])]\n")
@@ -518,6 +526,7 @@ def test_workers_that_are_given_other_variables(applications):
     assert "other environment variables" in said["old function"]["why"]
 
 
+@pytest.mark.long
 def test_a_jar_that_is_replaced_while_an_application_runs(applications):
     """Loaded classes are those of the jar that was opened; what lies under its path now is another."""
     source = (

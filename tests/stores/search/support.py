@@ -63,7 +63,11 @@ def servers():
     _urls.clear()
 
 
-@pytest.fixture(params=list(KINDS))
+# What holds of both servers is asked of one of them in every run. The other has tests of its own there.
+EACH = [pytest.param(kind, marks=() if kind == "elasticsearch" else pytest.mark.long) for kind in KINDS]
+
+
+@pytest.fixture(params=EACH)
 def url(request) -> str:
     return server(request.param)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from tests.expressions.depth import DEEPEST
 from tests.indexes import universes
-from tests.stores.search.support import make, on_elasticsearch, on_opensearch, remove_indices, server
+from tests.stores.search.support import EACH, make, on_elasticsearch, on_opensearch, remove_indices, server
 
 from skipstone.expressions import tree
 from skipstone.expressions.tree import And, Column, Element, Literal
@@ -166,7 +166,7 @@ def _described():
     return found
 
 
-@pytest.fixture(scope="module", params=["elasticsearch", "opensearch"])
+@pytest.fixture(scope="module", params=EACH)
 def universe(request):
     """One snapshot with an index of every kind on a column of every type."""
     url = server(request.param)
