@@ -214,7 +214,7 @@ def _float(spark_type: str, bits: str) -> float:
 
 
 def _spelled(value: Any) -> str:
-    """Tell what could not be read apart from other such things."""
+    """Return a text that differs for things that differ, of what could not be read."""
     try:
         return json.dumps(value, sort_keys=True, default=repr)
     except (RecursionError, TypeError, ValueError):

@@ -99,7 +99,7 @@ def _joined(vertex: And | Or, numbers: _Numbers) -> Expression:
 
 
 class _Numbers:
-    """Gives equal trees equal numbers."""
+    """Numbers trees: equal ones get equal numbers."""
 
     def __init__(self) -> None:
         self._by_key: dict[Any, int] = {}

@@ -33,7 +33,7 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s?(-?\d+)\)")
 
 
 def between(subject: Expression, low: Number, high: Number) -> Expression | None:
-    """Say ``low <= subject <= high``, as far as the subject's type allows; ``None`` when it allows nothing."""
+    """Return ``low <= subject <= high``, as far as the subject's type allows; ``None`` when it allows nothing."""
     terms = tuple(term for term in (at_least(subject, low), at_most(subject, high)) if term is not None)
     return And(terms) if len(terms) > 1 else (terms[0] if terms else None)
 

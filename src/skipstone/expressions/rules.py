@@ -134,7 +134,7 @@ def null_compares_to_nothing(vertex: Comparison) -> Expression | None:
 
 
 def null_safe_equality(vertex: EqualNullSafe) -> Expression | None:
-    """Say ``<=>`` in simpler terms where a side is a literal: with a value it is TRUE exactly where ``=`` is."""
+    """Replace ``<=>`` by something simpler where a side is a literal: with a value it is TRUE exactly where ``=`` is."""
     match vertex:
         case EqualNullSafe(left, Literal(None)):
             return IsNull(left)
@@ -155,7 +155,7 @@ def zero_has_no_sign(vertex: Comparison) -> Expression | None:
 
 
 def compare_with_truth(vertex: Comparison) -> Expression | None:
-    """Say an (in)equality with TRUE or FALSE as the predicate itself or its negation.
+    """Replace an (in)equality with TRUE or FALSE by the predicate itself or its negation.
 
     A boolean *column* is the other way round (``flag = true``): then the indexes serve it as they serve any column.
     """
@@ -351,7 +351,7 @@ def _same(one: tuple[Expression, ...], other: tuple[Expression, ...]) -> bool:
 
 
 def literal_key(literal: Any) -> Any:
-    """Tell literals apart as Spark does: NaN is NaN, and neither TRUE and 1 nor 1 and 1.0 are the same thing."""
+    """Return what literals differ by in Spark: NaN is NaN, and neither TRUE and 1 nor 1 and 1.0 are the same thing."""
     value = literal.value
     if type(value) is float:
         return (literal.type, float, "NaN" if math.isnan(value) else value)

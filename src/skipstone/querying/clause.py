@@ -66,7 +66,7 @@ class Clause(ABC):
 
     @abstractmethod
     def might_match(self, metadata: Metadata) -> pa.BooleanArray:
-        """Say for each object whether a row might match: True, False, or null for unknown."""
+        """Return for each object whether a row might match: True, False, or null for unknown."""
 
     @property
     def requires(self) -> tuple[tuple[Index, str], ...]:
@@ -135,7 +135,7 @@ class NeverClause(Clause):
     """Holds for no object: it represents an expression that is TRUE for no row, such as ``x = NULL``."""
 
     def might_match(self, metadata: Metadata) -> pa.BooleanArray:
-        """Say no for every object."""
+        """Return False for every object."""
         return pa.repeat(pa.scalar(False), len(metadata))
 
     @property

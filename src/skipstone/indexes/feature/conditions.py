@@ -29,7 +29,7 @@ _HIDDEN = frozenset(f"<{kind.__name__}>" for kind in (*_PLAIN, Like, tree.In))
 
 
 class ConditionKeys:
-    """Gives conditions their keys, remembering those of the vertices that it was asked for.
+    """The keys of conditions; those of vertices that it was asked for are remembered.
 
     ``None`` is the key of a condition of which not everything is known: it equals no other, not even itself.  A
     vertex is known by identity while this object lives.

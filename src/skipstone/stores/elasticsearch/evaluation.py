@@ -55,7 +55,7 @@ class SnapshotSearch:
         self._bound = bound
 
     def evaluate(self, clause: Clause) -> Evaluation:
-        """Say for every object whether a clause keeps it; unknown keeps."""
+        """Return for every object whether a clause keeps it; unknown keeps."""
         if not len(self._reader):
             return Evaluation(np.zeros(0, np.bool_), 0)
         meter = Meter()

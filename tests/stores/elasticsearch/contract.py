@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 from tests.stores import test_contract
-from tests.stores.search.support import make
+from tests.stores.elasticsearch.support import make
 
 from skipstone.testing.store_model import ROOT
 from skipstone.testing.stores import assert_store

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from tests.servers.search_proxy import certificate, proxy
-from tests.stores.search.support import make, on_elasticsearch, on_opensearch, send
-from tests.stores.search.translation import MinMaxIndex, _objects, clauses_of, describe, table_of
+from tests.stores.elasticsearch.support import make, on_elasticsearch, on_opensearch, send
+from tests.stores.elasticsearch.translation import MinMaxIndex, _objects, clauses_of, describe, table_of
 
 from skipstone.errors import CommitConflictError, MetadataCorruptError, MetadataStoreError, SettingError
 from skipstone.expressions.tree import Column, IsNull

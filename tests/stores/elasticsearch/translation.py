@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from tests.expressions.depth import DEEPEST
 from tests.indexes import universes
-from tests.stores.search.support import EACH, make, on_elasticsearch, on_opensearch, remove_indices, server
+from tests.stores.elasticsearch.support import EACH, make, on_elasticsearch, on_opensearch, remove_indices, server
 
 from skipstone.expressions import tree
 from skipstone.expressions.tree import And, Column, Element, Literal

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 from tests.servers.search_proxy import proxy
-from tests.stores.search.support import make, on_elasticsearch, on_opensearch, send
+from tests.stores.elasticsearch.support import make, on_elasticsearch, on_opensearch, send
 from tests.support import assert_same_rows, conf, skipping_off
 
 import skipstone
