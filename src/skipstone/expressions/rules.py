@@ -134,7 +134,7 @@ def null_compares_to_nothing(vertex: Comparison) -> Expression | None:
 
 
 def null_safe_equality(vertex: EqualNullSafe) -> Expression | None:
-    """Replace ``<=>`` by something simpler where a side is a literal: with a value it is TRUE exactly where ``=`` is."""
+    """Replace ``<=>`` by something simpler beside a literal: with a value it is TRUE exactly where ``=`` is."""
     match vertex:
         case EqualNullSafe(left, Literal(None)):
             return IsNull(left)
