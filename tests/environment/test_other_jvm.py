@@ -119,13 +119,14 @@ def test_zone_from_the_environment_of_executors(answers, question):
     assert found.on == found.off
 
 
+@pytest.mark.long
 def test_names_of_months_from_another_provider_of_locales(answers):
     found = answers("provider")["months"]
     assert found.off, "it makes no difference: the test says nothing"
     assert found.on == found.off
 
 
-@pytest.mark.parametrize("jvm", ["site", "alike"])
+@pytest.mark.parametrize("jvm", [pytest.param("site", marks=pytest.mark.long), "alike"])
 def test_lines_indexed_where_a_site_file_of_hadoops_cuts_them(spark, folder, answers, jvm):
     answers(jvm)
     lines = folder / f"{jvm}.lines"
