@@ -57,7 +57,7 @@ private[skipstone] class Guard(scan: SparkPlan with FileSourceScanLike) {
 
   /** The scan of all objects. By reflection, since the class has other parameters in every release. */
   lazy val whole: SparkPlan = {
-    val all = scan.relation.copy(location = location.base)(scan.relation.sparkSession)
+    val all = scan.relation.copy(location = location.everything)(scan.relation.sparkSession)
     scan.makeCopy(scan.productIterator.map {
       case _: HadoopFsRelation => all
       case other => other.asInstanceOf[AnyRef]
