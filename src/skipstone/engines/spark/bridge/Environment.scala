@@ -143,6 +143,10 @@ private[skipstone] object Environment {
     }
   }
 
+  /** Of the settings that a task sees, and not of Hadoop's, which readers got when they were made. */
+  def inTask(format: String, options: Map[String, String]): Environment =
+    of(format, Seen(SQLConf.get.getAllConfs, options, Nil, Nil, Jvm.here, TimeZone.getDefault.getID))
+
   /** From what was seen and nothing else, whatever changes meanwhile. */
   private def of(format: String, seen: Seen): Environment = {
     import seen.{jvm, options, set}
@@ -178,11 +182,11 @@ private[skipstone] object Environment {
       else if (format == "orc") Seq("JVM zone" -> jvm.zone) // a timestamp may be read as text or a number
       else Nil
     val timestamps = if (Typed(format)) Seq("JVM zone" -> jvm.zone) else Nil
+    val forSql = set.toSeq.filter { case (n, v) => ForSql.exists(n.startsWith) && n != SQLConf.ANSI_ENABLED.key && !isDefault(n, v) }
     val forPython = set.toSeq.filter { case (n, v) => ForPython.exists(n.startsWith) && !OfBatches.matches(n) && !isDefault(n, v) }
     Environment(settled(Map(
       Values -> (Seq(sensitive) ++ zones ++ parsing ++ machine ++ effective ++ changed ++ brought ++ hadoop).sorted,
       "timestamps" -> timestamps,
-    val forSql = set.toSeq.filter { case (n, v) => ForSql.exists(n.startsWith) && n != SQLConf.ANSI_ENABLED.key && !isDefault(n, v) }
       "partitions" -> (Seq("sessionTimeZone" -> zone) ++ Partitions.flatMap(n => valueOf(conf, n).map(n -> _))).sorted,
       Session -> (Seq(ansi, sensitive, "sessionTimeZone" -> zone) ++ counting.filterNot { case (n, v) => isDefault(n, v) } ++ forSql ++ forPython ++ brought).distinct.sorted,
       "machine" -> Seq("JVM charset" -> jvm.charset, "JVM locale" -> jvm.locale, "JVM zone" -> jvm.zone, java, spark))))

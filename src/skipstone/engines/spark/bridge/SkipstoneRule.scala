@@ -305,8 +305,16 @@ private[skipstone] class Still(described: RelationJson, planned: Seq[Environment
   /** Whether the decision rests on what tasks look up even where columns are read: for expressions, or of the JVM. */
   val isLookedUp: Boolean = groups(Environment.Session) || stamps.exists(_.values.flatten.exists(_._1.startsWith("JVM ")))
 
-  /** The settings that a task may look up, where they are not at their defaults. */
-  lazy val lookedUp: Map[String, String] = planned.map(_.lookedUp(groups)).reduceOption(_ ++ _).getOrElse(Map.empty)
+  /** The settings that a task may look up. */
+  lazy val lookedUp: LookedUp = LookedUp(described.format, described.fs.options, groups,
+    planned.map(_.lookedUp(groups)).reduceOption(_ ++ _).getOrElse(Map.empty))
+}
+
+/** Settings that tasks may look up, as they were when a query was planned, where they were not at their defaults. */
+private[skipstone] case class LookedUp(
+    format: String, options: Map[String, String], groups: Set[String], settings: Map[String, String]) {
+  /** Whether the settings that a task sees are the same. */
+  def isAsPlanned: Boolean = Environment.inTask(format, options).lookedUp(groups) == settings
 }
 
 private[skipstone] object Still {
