@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
 import skipstone
 from skipstone import BloomFilterIndex, Dataset, FeatureIndex, MinMaxIndex, ValueListIndex
@@ -249,6 +250,30 @@ def test_default_of_a_column_that_files_lack_is_read_by_the_zone(spark, tmp_path
                             same_rows(spark, query)
         finally:
             spark.sql(f"DROP TABLE {name}")
+
+
+def test_default_of_a_column_that_files_lack_is_a_text_that_is_parsed(spark, tmp_path):
+    """What a back-slash in it means depends on a setting."""
+    location = f"{tmp_path}/t"
+    spark.sql("SELECT 1 AS a").coalesce(1).write.parquet(location)
+    spark.sql(f"CREATE TABLE parsed_default (a INT) USING parquet LOCATION '{location}'")
+    try:
+        spark.sql(r"ALTER TABLE parsed_default ADD COLUMN c STRING DEFAULT 'x\\\\y'")
+        spark.sql("INSERT INTO parsed_default VALUES (2, 'z')")
+        age(tmp_path / "t")
+        spark.sql("REFRESH TABLE parsed_default")
+        index(spark.table("parsed_default"), "c")
+        found = {}
+        for escaped in ("false", "true"):
+            with conf(spark, {"spark.sql.parser.escapedStringLiterals": escaped}):
+                values = [row.c for row in spark.table("parsed_default").collect()]
+                for value in values:
+                    skipped = same_rows(spark, lambda v=value: spark.table("parsed_default").where(F.col("c") == v))
+                    assert skipped or escaped == "true"
+                found[escaped] = set(values)
+        assert found["false"] != found["true"]
+    finally:
+        spark.sql("DROP TABLE parsed_default")
 
 
 # --- settings and options that only newer readers look at -------------------------------------------------------------

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from skipstone import Dataset, FeatureIndex, MinMaxIndex, ValueListIndex
-from skipstone.errors import SkipstoneError
+from skipstone.errors import IndexingError, SkipstoneError
 from tests.environment.steps import ZONE, jvm_zone, same_steps
-from tests.soundness.attack import age, parquet, text
+from tests.soundness.attack import age, parquet, same_rows, text
 from tests.support import conf
 
 POLICY = "spark.sql.legacy.timeParserPolicy"
@@ -91,6 +91,19 @@ def test_json_with_a_field_twice_inside_of_a_variant(spark, tmp_path):
     indexed(read(), MinMaxIndex("b"))
     for predicate in ("b = 9", "b = 1"):
         same_steps(spark, lambda p=predicate: read().where(p).selectExpr("b", "CAST(a AS STRING)").collect())
+
+
+def test_json_indexed_without_the_void_that_is_read_later(spark, tmp_path):
+    """The reader does not leave a void that is an object: it takes the fields inside for columns."""
+    folder = text(tmp_path / "d", ".json", *(f'{{"b": {{"a": {n + 7}}}, "a": {n}}}\n' for n in (1, 2, 3)))
+    indexed(spark.read.schema("a INT").json(folder), MinMaxIndex("a"))
+    read = spark.read.schema("a INT, b VOID").json(folder)
+    for n in (1, 2, 8, 9):
+        same_rows(spark, lambda n=n: read.where(f"a = {n}"))
+        same_rows(spark, lambda n=n: read.where(f"a = {n}").select("a"))
+    assert same_rows(spark, lambda: spark.read.schema("a INT").json(folder).where("a = 2"))
+    with pytest.raises(IndexingError, match="VOID"):
+        Dataset(spark.read.schema("a INT, m MAP<STRING, VOID>").json(folder)).create_indexes(ValueListIndex("a"))
 
 
 def test_json_indexed_without_the_variant_that_is_read_later(spark, tmp_path):

@@ -134,6 +134,84 @@ def test_tasks_of_an_rdd_see_no_settings_of_the_session(spark, tmp_path, way):
             assert skipped or way in (as_rdd, as_listed_rdd)
 
 
+def _handed_over(df, other):
+    """Make an RDD, which a query of another session reads."""
+    rdd = df.rdd
+    return lambda: other.createDataFrame(rdd, df.schema).collect()
+
+
+def _checkpointed(df, other):
+    """Ask for a checkpoint, which a query of another session makes."""
+    found = df.localCheckpoint(eager=False)
+    return lambda: other.range(0).selectExpr("CAST(NULL AS DATE) AS d").union(found).collect()
+
+
+def _with_a_local_property(df, other):
+    """Make an RDD, and run it in a thread that brings the other session's setting along."""
+    rdd = df.rdd
+
+    def collect():
+        context = df.sparkSession.sparkContext
+        context.setLocalProperty(POLICY, other.conf.get(POLICY))
+        try:
+            return rdd.collect()
+        finally:
+            context.setLocalProperty(POLICY, None)
+
+    return collect
+
+
+def _cached_in_part(df, other):
+    """Cache, and compute some of it; the rest is computed when another session asks the same."""
+    df.cache()
+    df.take(1)
+
+    def collect():
+        try:
+            return other.sql("SELECT * FROM global_temp.asked_elsewhere").collect()
+        finally:
+            other.catalog.dropGlobalTempView("asked_elsewhere")
+            df.unpersist(blocking=True)
+
+    df.createOrReplaceGlobalTempView("asked_elsewhere")
+    return collect
+
+
+@pytest.mark.parametrize("policy", ["CORRECTED", "LEGACY"])
+@pytest.mark.parametrize(
+    "way",
+    [_handed_over, _with_a_local_property, _checkpointed, _cached_in_part],
+    ids=lambda way: way.__name__.strip("_"),
+)
+def test_run_inside_of_another_sessions_query(spark, tmp_path, way, policy):
+    """Tasks look settings up that are those of the query which they are part of."""
+    days = ("2020-03-03", "2020-3-3", "2020-3-3", "2020-3-3", "2020-03-03", "2020-1-1")
+    text(tmp_path / "d", ".csv", *(f"{day}\n" for day in days))
+    other = spark.newSession()
+    other.conf.set(POLICY, policy)
+
+    def read():
+        return spark.read.schema("d DATE").option("dateFormat", "yyyy-MM-dd").csv(f"{tmp_path}/d")
+
+    parts = {"spark.sql.files.maxPartitionBytes": "11", "spark.sql.files.openCostInBytes": "11"}
+    with conf(spark, {POLICY: "CORRECTED"}):
+        Dataset(read()).create_indexes(MinMaxIndex("d"), ValueListIndex("d"))
+        with conf(spark, parts):
+            for predicate in ("d = DATE'2020-03-03'", "d = DATE'2020-01-01'"):
+                assert same_steps(spark, lambda p=predicate: way(read().where(p), other)(), other)
+
+
+@pytest.mark.parametrize("way", [planned, as_rdd, again], ids=lambda way: way.__name__)
+def test_objects_that_were_skipped_are_not_opened(spark, tmp_path, way):
+    """A task that reads as planned asks for nothing."""
+    text(tmp_path / "d", ".csv", "2020-01-01\n", "2020-02-02\n", "2020-03-03\n")
+    df = spark.read.schema("d DATE").option("dateFormat", "yyyy-MM-dd").csv(f"{tmp_path}/d")
+    Dataset(df).create_indexes(MinMaxIndex("d"))
+    run = way(df.where("d = DATE'2020-02-02'"))
+    (tmp_path / "d" / "object-000.csv").unlink()
+    assert len(run()) == 1
+
+
 # --- views of another session -----------------------------------------------------------------------------------------
 
 

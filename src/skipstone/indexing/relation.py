@@ -88,6 +88,7 @@ class Relation:
     skipstone: Mapping[str, str] = field(repr=False)
     schema_digest: str
     has_variants: bool = False
+    has_voids: bool = False
     table: str | None = None
     table_location: str | None = None
     reads_as: Mapping[str, str] = field(default_factory=dict)
@@ -110,6 +111,7 @@ class Relation:
             },
             schema_digest=described["schema_digest"],
             has_variants=described.get("variants", False),
+            has_voids=described.get("voids", False),
             table=described.get("table"),
             table_location=described.get("table_location"),
             reads_as={c["n"]: c["d"] for c in described.get("columns", ()) if c.get("d")},
@@ -150,10 +152,12 @@ class Relation:
     def _finds_by_name(self) -> bool:
         """Whether a column is found by its name, so that the rest of the schema does not matter to it.
 
-        A variant that JSON's reader cannot read may leave it inside of that, where it takes what it finds for columns.
+        A variant that JSON's reader cannot read, and anything that it reads as a void, may leave it inside of that,
+        where it takes what it finds for columns.
         """
         moved = (k for k, v in self.options.items() if _BY_POSITION.get(k.lower()) == v.strip().lower())
-        return self.format in _BY_NAME and not any(moved) and not (self.format == "json" and self.has_variants)
+        inside = self.format == "json" and (self.has_variants or self.has_voids)
+        return self.format in _BY_NAME and not any(moved) and not inside
 
     def outside_file(self) -> str | None:
         """Return the option that names a file elsewhere by whose contents values are made, or ``None``."""

@@ -55,6 +55,12 @@ def refuse_unsteady_rows(described: Mapping[str, Any]) -> None:
             "would skip them; read it without that to index it"
         )
         raise IndexingError(msg)
+    if described["format"] == "json" and described.get("voids"):
+        msg = (
+            "a dataset that is read as JSON with a column of the type VOID cannot be indexed: if it is read, Spark's "
+            "reader takes what is inside of it for columns; give the column a type, or leave it out of the schema"
+        )
+        raise IndexingError(msg)
     _refuse_unsteady_csv(described, options)
     separator = options.get("linesep", "")
     if _overlaps_itself(separator):

@@ -183,6 +183,7 @@ class Half extends UDF1[Integer, java.math.BigDecimal] {
   def call(n: Integer): java.math.BigDecimal = new java.math.BigDecimal(n).divide(new java.math.BigDecimal(4))
 }
 class Small extends UDF1[Integer, java.lang.Boolean] { def call(n: Integer): java.lang.Boolean = n < 3 }
+class Shown extends UDF1[Object, String] { def call(o: Object): String = o.toString }
 """
 
 
@@ -322,6 +323,19 @@ def test_a_java_function_that_gives_another_type(spark, dataset, indexed, java_c
     assert assert_same_rows(spark, df.where("half(n) = 2.75BD")) == 3
     spark.udf.registerJavaFunction("half", "redefined.Half", "decimal(10,1)")
     assert_not_used(spark, dataset, df.where("half(n) = 2.8BD"))
+
+
+def test_a_java_function_gets_values_of_other_classes(spark, tmp_path, java_classes):
+    """Days are one class's or another's by a setting, and look otherwise in far years."""
+    rows = [f"(DATE'{day}')" for day in ("2020-01-05", "+12345-01-01", "2023-01-01")]
+    dataset = Dataset.for_path(spark, write_objects(spark, tmp_path / "d", "d date", rows))
+    spark.udf.registerJavaFunction("shown", "redefined.Shown", "string")
+    dataset.create_indexes(FormattedIndex("d", extract="shown"))
+    query = dataset.dataframe.where("shown(d) = '+12345-01-01'").selectExpr("shown(d) AS day")
+    assert assert_same_rows(spark, query) == 3
+    with conf(spark, {"spark.sql.datetime.java8API.enabled": "true"}):
+        assert query.select("*").count() == 1
+        assert_not_used(spark, dataset, query)
 
 
 def test_what_cannot_be_known_again_needs_a_version(spark, dataset, indexed):

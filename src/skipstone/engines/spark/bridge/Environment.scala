@@ -98,6 +98,8 @@ private[skipstone] object Environment {
     "stable", "stackTraces", "statistics.", "storeAssignmentPolicy", "streaming.", "subexpressionElimination.",
     "subquery.", "thriftServer.", "thriftserver.", "timeTravel", "transpose", "truncateTable", "tvf.",
     "ui.", "union", "useCommon", "variable.", "view.", "warehouse.", "window").map("spark.sql." + _)
+  // The default of a column that files lack is a text of SQL, which is parsed and evaluated when they are read.
+  private val ForSql = Seq("parser.", "ansi.", "storeAssignmentPolicy").map("spark.sql." + _)
   private val ButNotHarmless = Seq("execution.datasources.", "files.archive.").map("spark.sql." + _)
   // These decide in which Python a user's function runs, and what it gets and gives: they matter to nothing else.
   private val ForPython = Seq("execution.arrow.", "execution.pandas.", "execution.pyspark.", "execution.python", "legacy.execution.",
@@ -141,6 +143,10 @@ private[skipstone] object Environment {
     }
   }
 
+  /** Of the settings that a task sees, and not of Hadoop's, which readers got when they were made. */
+  def inTask(format: String, options: Map[String, String]): Environment =
+    of(format, Seen(SQLConf.get.getAllConfs, options, Nil, Nil, Jvm.here, TimeZone.getDefault.getID))
+
   /** From what was seen and nothing else, whatever changes meanwhile. */
   private def of(format: String, seen: Seen): Environment = {
     import seen.{jvm, options, set}
@@ -176,12 +182,13 @@ private[skipstone] object Environment {
       else if (format == "orc") Seq("JVM zone" -> jvm.zone) // a timestamp may be read as text or a number
       else Nil
     val timestamps = if (Typed(format)) Seq("JVM zone" -> jvm.zone) else Nil
+    val forSql = set.toSeq.filter { case (n, v) => ForSql.exists(n.startsWith) && n != SQLConf.ANSI_ENABLED.key && !isDefault(n, v) }
     val forPython = set.toSeq.filter { case (n, v) => ForPython.exists(n.startsWith) && !OfBatches.matches(n) && !isDefault(n, v) }
     Environment(settled(Map(
       Values -> (Seq(sensitive) ++ zones ++ parsing ++ machine ++ effective ++ changed ++ brought ++ hadoop).sorted,
       "timestamps" -> timestamps,
       "partitions" -> (Seq("sessionTimeZone" -> zone) ++ Partitions.flatMap(n => valueOf(conf, n).map(n -> _))).sorted,
-      Session -> (Seq(ansi, sensitive, "sessionTimeZone" -> zone) ++ counting.filterNot { case (n, v) => isDefault(n, v) } ++ forPython ++ brought).distinct.sorted,
+      Session -> (Seq(ansi, sensitive, "sessionTimeZone" -> zone) ++ counting.filterNot { case (n, v) => isDefault(n, v) } ++ forSql ++ forPython ++ brought).distinct.sorted,
       "machine" -> Seq("JVM charset" -> jvm.charset, "JVM locale" -> jvm.locale, "JVM zone" -> jvm.zone, java, spark))))
   }
 

@@ -1,6 +1,9 @@
 package org.apache.spark.sql.skipstone
 
-import org.apache.hadoop.fs.Path
+import java.lang.ref.WeakReference
+import java.util.BitSet
+
+import org.apache.hadoop.fs.{FileStatus, Path}
 
 import org.apache.spark.paths.SparkPath
 import org.apache.spark.sql.catalyst.InternalRow
@@ -40,6 +43,32 @@ private[skipstone] object ListedFileIndex {
   }
 }
 
+/** Directories that were listed once. */
+private[skipstone] class FixedFileIndex(
+    base: FileIndex, override protected val directories: Seq[PartitionDirectory]) extends ListedFileIndex {
+  override def rootPaths: Seq[Path] = base.rootPaths
+  override def partitionSchema: StructType = base.partitionSchema
+  override def refresh(): Unit = ()
+}
+
+/** Which objects of a listing a query does not need, and the version of the listing that this was decided on. */
+private[skipstone] class Decided(
+    base: FileIndex, version: Option[AnyRef], val listing: Listing, selected: Array[Boolean], keep: BitSet) {
+  private val listed = version.map(new WeakReference(_))
+
+  /** Whether Spark would list now what it listed then. */
+  def isCurrent: Boolean = listed.exists(l => Listing.version(base).exists(_ eq l.get))
+
+  private lazy val skipped: Map[Path, FileStatus] =
+    selected.indices.iterator.filter(selected(_)).flatMap(d => listing.starts(d) until listing.starts(d + 1))
+      .filterNot(keep.get).map(i => listing.files(i).getPath -> listing.files(i).fileStatus).toMap
+
+  /** A listing without the objects that are not needed, where they are as they were. */
+  def without(directories: Seq[PartitionDirectory]): Seq[PartitionDirectory] = directories.map { d =>
+    d.copy(files = d.files.filterNot(f => skipped.get(f.getPath).exists(Listing.sameState(_, f.fileStatus))))
+  }
+}
+
 /**
  * The objects that a query needs, of those that `base` lists.
  *
@@ -47,6 +76,9 @@ private[skipstone] object ListedFileIndex {
  * two with equal bases that list the same objects and keep the same of them (`digest`). After a refresh what is kept is
  * no longer known to be right, so from then on it is `base`; and so it is while files would be read otherwise than when
  * the query was planned.
+ *
+ * A plan may run after `base` was refreshed by someone else (an INSERT into the table, REFRESH TABLE), and the index of a
+ * catalog table asks for its partitions in each run. Spark reads what is listed when a scan first runs; so does this.
  */
 private[skipstone] class SkipstoneFileIndex(
     val base: FileIndex,
@@ -55,9 +87,13 @@ private[skipstone] class SkipstoneFileIndex(
     keptBytes: Long,
     kept: Int,
     total: Int,
+    decided: Decided,
     val still: Still) extends ListedFileIndex {
   @volatile private var refreshed = false
+  @volatile private var listed: FileIndex = base
 
+  /** All that was there when the scan first ran; before that, `base`. */
+  def everything: FileIndex = listed
 
   override def rootPaths: Seq[Path] = base.rootPaths
   override def partitionSchema: StructType = base.partitionSchema
@@ -67,7 +103,14 @@ private[skipstone] class SkipstoneFileIndex(
 
   override def listFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[PartitionDirectory] =
     if (refreshed || !still.holds) base.listFiles(partitionFilters, dataFilters)
-    else super.listFiles(partitionFilters, dataFilters)
+    else if (decided.isCurrent) {
+      listed = new FixedFileIndex(base, decided.listing.directories.toSeq)
+      super.listFiles(partitionFilters, dataFilters)
+    } else {
+      val now = base.listFiles(partitionFilters, dataFilters)
+      listed = new FixedFileIndex(base, now)
+      decided.without(now)
+    }
 
   override def refresh(): Unit = {
     refreshed = true

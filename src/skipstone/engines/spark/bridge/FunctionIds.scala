@@ -29,7 +29,8 @@ private[skipstone] case class FunctionId(name: String, kind: String, id: String,
  *    nothing is known of it.
  *  - Java, Scala: the class, the MD5 of its byte code and of the function object as Java serialises
  *    it, an MD5 of the jars that the user brought (what it calls may be in any of them) with the
- *    version of Java, and the type of its results.
+ *    version of Java, the type of its results, and an MD5 of the settings that decide in which classes values reach it,
+ *    where these are not at their default.
  *
  * An id that begins with `~` tells functions apart within this application only: what the function
  * does is not all in it (a broadcast variable, a lambda whose class is made up at run time, a class
@@ -43,6 +44,8 @@ private[skipstone] object FunctionIds {
   private val PythonSettings = Seq(
     "execution.pythonUDF.", "execution.pandas.", "execution.pyspark.", "pyspark.", "legacy.execution.pythonUDF.",
     "legacy.execution.pandas.", "execution.arrow.useLargeVarTypes").map("spark.sql." + _)
+  // What decides in which classes a compiled function gets its arguments, and what becomes of its results.
+  private val JvmSettings = Seq("datetime.", "legacy.").map("spark.sql." + _)
   private val Interpreter = "spark.sql.execution.pyspark.python"
   private val OfSpark = Seq("SPARK_", "PYSPARK_", "PYTHON_", "OMP_NUM_THREADS")
   private val UserDefined = Set("python_udf", "scala_udf", "java_udf", "hive")
@@ -63,7 +66,8 @@ private[skipstone] object FunctionIds {
     case p: PythonFuncExpression => Some(FunctionId(p.name, "python", python(p), e.deterministic))
     case s: ScalaUDF =>
       val (kind, function) = unwrapped(s.function)
-      Some(FunctionId(s.udfName.getOrElse(""), kind, s"${compiled(function)}/${s.dataType.catalogString}", e.deterministic))
+      val id = s"${compiled(function)}/${s.dataType.catalogString}${told(settingsOf(JvmSettings))}"
+      Some(FunctionId(s.udfName.getOrElse(""), kind, id, e.deterministic))
     case u: UserDefinedExpression => Some(FunctionId(u.name, "java", "", e.deterministic)) // Hive's and the catalogs'
     case _ => None
   }
@@ -89,14 +93,19 @@ private[skipstone] object FunctionIds {
     }.flatMap(f => registered(session, f.funcName).map(_.copy(name = f.funcName)))
   }
 
+  private def settingsOf(prefixes: Seq[String]): String =
+    Parameters.changed(name => prefixes.exists(name.startsWith)).mkString(" ")
+
+  private def told(settings: String): String =
+    if (settings.isEmpty) "" else "/" + ExpressionJson.hex(ExpressionJson.md5(settings.getBytes(UTF_8)))
+
   private def python(p: PythonFuncExpression): String = {
     val command = p.func.command.toArray
-    val settings = Parameters.changed(name => PythonSettings.exists(name.startsWith)).mkString(" ")
-    val told = if (settings.isEmpty) "" else "/" + ExpressionJson.hex(ExpressionJson.md5(settings.getBytes(UTF_8)))
+    val settings = settingsOf(PythonSettings)
     val exec = "/exec:" + ExpressionJson.hex(ExpressionJson.md5(String.valueOf(p.func.pythonExec).getBytes(UTF_8)))
     val types = userDefined(p.dataType +: p.children.map(_.dataType)).sorted
     val digest = ExpressionJson.hex(ExpressionJson.md5(command))
-    def of(classes: String) = s"$digest/${p.evalType}$told$classes$exec${environment(p.func.envVars)}"
+    def of(classes: String) = s"$digest/${p.evalType}${told(settings)}$classes$exec${environment(p.func.envVars)}"
     val id = if (types.isEmpty) of("") else of(types.mkString("/udt:", ",", ""))
     commands.synchronized(Seq(id, of("")).foreach(commands.put(_, command)))
     val elsewhere = settings.contains(Interpreter)
@@ -157,7 +166,14 @@ private[skipstone] object FunctionIds {
   private def jars(kind: Class[_]): Seq[File] = {
     val loaders = Iterator.iterate(kind.getClassLoader)(_.getParent).takeWhile(_ != null).toSeq
     val brought = loaders.collect { case u: URLClassLoader => u.getURLs.toSeq }.flatten.map(u => new File(u.toURI))
-    (brought ++ source(kind)).filter(f => f.isFile && !f.getName.startsWith("skipstone-bridge")).distinct
+    (brought ++ classPath ++ source(kind)).filter(f => f.isFile && !f.getName.startsWith("skipstone-bridge")).distinct
+  }
+
+  // What the JVM was started with, which no loader tells, without Spark's own jars: these are of its release.
+  private lazy val classPath: Seq[File] = {
+    val own = source(classOf[SparkContext]).map(_.getParentFile)
+    System.getProperty("java.class.path", "").split(File.pathSeparator).toSeq.filter(_.nonEmpty).map(new File(_))
+      .filterNot(f => own.contains(f.getParentFile))
   }
 
   // A loader goes on with the jar that it opened, executors with the copy that they fetched: the path may have another.

@@ -3,7 +3,6 @@ package org.apache.spark.sql.skipstone
 import java.io.ObjectOutputStream
 
 import scala.reflect.ClassTag
-import scala.util.Try
 
 import org.apache.spark.{NarrowDependency, Partition, TaskContext}
 import org.apache.spark.rdd.RDD
@@ -13,7 +12,6 @@ import org.apache.spark.sql.catalyst.plans.physical.{Partitioning, SinglePartiti
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.datasources._
-import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
 /**
@@ -57,7 +55,7 @@ private[skipstone] class Guard(scan: SparkPlan with FileSourceScanLike) {
 
   /** The scan of all objects. By reflection, since the class has other parameters in every release. */
   lazy val whole: SparkPlan = {
-    val all = scan.relation.copy(location = location.base)(scan.relation.sparkSession)
+    val all = scan.relation.copy(location = location.everything)(scan.relation.sparkSession)
     scan.makeCopy(scan.productIterator.map {
       case _: HadoopFsRelation => all
       case other => other.asInstanceOf[AnyRef]
@@ -70,7 +68,7 @@ private[skipstone] class Guard(scan: SparkPlan with FileSourceScanLike) {
     else if (scan.bucketedScan || Guard.files(kept).isEmpty) None // a task more would be one of no bucket
     else {
       val guarded = new GuardedRDD(this, kept, () => others(kept, execute(whole)), still.lookedUp)
-      if (still.lookedUp.nonEmpty) guarded.others // while there is a query to wait for
+      if (still.lookedUp.settings.nonEmpty) guarded.others // while there is a query to wait for
       Some(guarded)
     }
 
@@ -94,30 +92,29 @@ private[skipstone] object Guard {
  * The rows of kept objects, and one partition more: the rows of the others, if the task does not read as planned.
  *
  * Whether it does is looked at twice. When the task is sent: are the settings of the session still those of planning? It
- * takes the other objects along if not, and also if settings that tasks look up are not at their defaults, for not every
- * task is sent with its session's settings. When it runs: are the settings that it sees those of planning?
+ * takes the other objects along if not. When it runs: are the settings that it sees those of planning? They need not be
+ * its session's: a run of an RDD outside of a query has the defaults, and one inside of another session's query has that
+ * session's. It asks for the other objects if not.
  */
 private[skipstone] class GuardedRDD[T: ClassTag](
     @transient guard: Guard,
     kept: RDD[T],
     @transient found: () => Array[FilePartition],
-    lookedUp: Map[String, String]) extends RDD[T](kept.sparkContext, Seq(new KeptDependency(kept))) {
+    lookedUp: LookedUp) extends RDD[T](kept.sparkContext, Seq(new KeptDependency(kept))) {
+  Others.serve(kept.sparkContext, this)
 
   @transient lazy val others: Array[FilePartition] = found()
 
-  /** What a task that is sent now takes along, and whether it is known to need it. */
-  def along(): (Boolean, Array[FilePartition]) = {
-    val changed = !guard.still.holds
-    (changed, if (changed || lookedUp.nonEmpty) others else Array.empty)
-  }
+  /** Whether a task that is sent now is known to need the other objects, and these. */
+  def along(): Option[Array[FilePartition]] = if (guard.still.holds) None else Some(others)
 
   override protected def getPartitions: Array[Partition] = kept.partitions :+ new OtherObjects(kept.partitions.length, this)
 
   override def compute(split: Partition, context: TaskContext): Iterator[T] = split match {
     // Asked when it reads: an RDD outside of a query has its session's settings while iterators are made, not later.
     case o: OtherObjects => Iterator.single(o).flatMap { _ =>
-      if (o.files.isEmpty || (!o.changed && asPlanned)) Nil
-      else o.files.iterator.flatMap(firstParent[T].compute(_, context))
+      val files = o.files.getOrElse(if (lookedUp.isAsPlanned) Array.empty[FilePartition] else Others.of(id))
+      files.iterator.flatMap(firstParent[T].compute(_, context))
     }
     case _ => firstParent[T].iterator(split, context)
   }
@@ -125,11 +122,6 @@ private[skipstone] class GuardedRDD[T: ClassTag](
   override protected def getPreferredLocations(split: Partition): Seq[String] = split match {
     case _: OtherObjects => Nil
     case _ => firstParent[T].preferredLocations(split)
-  }
-
-  private def asPlanned: Boolean = {
-    val conf = SQLConf.get
-    lookedUp.forall { case (name, value) => Try(conf.getConfString(name)).toOption.contains(value) }
   }
 }
 
@@ -139,13 +131,10 @@ private class KeptDependency[T](kept: RDD[T]) extends NarrowDependency[T](kept) 
 
 /** Looks at what it takes along each time that it is sent, which is once for each run. */
 private class OtherObjects(override val index: Int, @transient rows: GuardedRDD[_]) extends Partition {
-  var changed: Boolean = false
-  var files: Array[FilePartition] = Array.empty
+  var files: Option[Array[FilePartition]] = None
 
   private def writeObject(out: ObjectOutputStream): Unit = synchronized {
-    val (known, along) = rows.along()
-    changed = known
-    files = along
+    files = rows.along()
     out.defaultWriteObject()
   }
 }

@@ -75,13 +75,15 @@ private[skipstone] object Listing {
   private val cached = ArrayBuffer.empty[Entry]
   private val Capacity = 16
 
+  /** What is replaced by another object whenever an index is refreshed; none of one that lists anew each time. */
+  def version(index: FileIndex): Option[AnyRef] = index match {
+    case p: PartitioningAwareFileIndex => leafFiles.flatMap(m => Try(m.invoke(p)).toOption).filter(_ != null)
+    case _ => None
+  }
+
   /** The listing of an index, listed at most once for each version of it. */
   def of(index: FileIndex): Listing = {
-    def version: Option[AnyRef] = index match {
-      case p: PartitioningAwareFileIndex => leafFiles.flatMap(m => Try(m.invoke(p)).toOption).filter(_ != null)
-      case _ => None
-    }
-    val before = version
+    val before = version(index)
     val known = before.flatMap(v => cached.synchronized {
       cached.filterInPlace(e => e.index.get != null && e.version.get != null && e.listing.get != null)
       cached.find(e => (e.index.get eq index) && (e.version.get eq v)).flatMap(e => Option(e.listing.get))
@@ -89,7 +91,7 @@ private[skipstone] object Listing {
     known.getOrElse {
       val listing = new Listing(index.listFiles(Nil, Nil).toArray)
       // A refresh in between would file the old listing under the new version.
-      if (before.isDefined && version.exists(_ eq before.get)) cached.synchronized {
+      if (before.isDefined && version(index).exists(_ eq before.get)) cached.synchronized {
         if (cached.size >= Capacity) cached.remove(0)
         cached += Entry(new WeakReference(index), new WeakReference(before.get), new SoftReference(listing))
       }
@@ -112,13 +114,16 @@ private[skipstone] object Listing {
     }
     val out = new BitSet(listing.files.length)
     skipped.foreach { i =>
-      val (before, now) = (listing.files(i).fileStatus, found.get(listing.files(i).getPath))
-      val same = now != null && now.getLen == before.getLen && now.getModificationTime == before.getModificationTime &&
-        (etag(now).isEmpty || etag(before).isEmpty || etag(now) == etag(before))
-      if (!same) out.set(i)
+      val now = found.get(listing.files(i).getPath)
+      if (now == null || !sameState(listing.files(i).fileStatus, now)) out.set(i)
     }
     out
   }
+
+  /** Whether an object is as it was, as far as two listings tell. */
+  def sameState(before: FileStatus, now: FileStatus): Boolean =
+    now.getLen == before.getLen && now.getModificationTime == before.getModificationTime &&
+      (etag(now).isEmpty || etag(before).isEmpty || etag(now) == etag(before))
 
   def etag(status: FileStatus): String = status match {
     case e: EtagSource => Option(e.getEtag).getOrElse("")

@@ -61,6 +61,7 @@ private[skipstone] class RelationJson(rel: LogicalRelation, running: classic.Spa
     g.writeStringField("schema_digest", ExpressionJson.hex(ExpressionJson.md5(fs.dataSchema.json.getBytes(UTF_8))))
     g.writeStringField("partition_schema", fs.partitionSchema.json)
     g.writeBooleanField("variants", fs.dataSchema.existsRecursively(_.isInstanceOf[VariantType]))
+    g.writeBooleanField("voids", fs.dataSchema.existsRecursively(_.isInstanceOf[NullType]))
     if (full) g.writeStringField("data_schema", fs.dataSchema.json)
     g.writeStringField("table", table.orNull)
     g.writeStringField("table_location", rel.catalogTable.flatMap(_.storage.locationUri).map(new Path(_).toString).orNull)

@@ -128,6 +128,7 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
       decision: Option[Decision], entry: Entry, planner: Planner, timeout: Long): LogicalRelation = {
     val fs = rel.relation.asInstanceOf[HadoopFsRelation]
     val listingStart = System.nanoTime()
+    val version = Listing.version(fs.location)
     val (listing, selected) = selection(condition, rel, fs)
     entry.listingNs = System.nanoTime() - listingStart
     entry.listed = true
@@ -172,7 +173,7 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
       entry.bytesSkipped = 0
     }
     if (entry.skipped == 0) rel else {
-      val wrapped = replace(rel, fs, listing, keep, entry, still)
+      val wrapped = replace(rel, fs, new Decided(fs.location, version, listing, selected, keep), keep, entry, still)
       entry.location = new WeakReference(wrapped.relation.asInstanceOf[HadoopFsRelation].location)
       entry.wrapped = true
       wrapped
@@ -248,7 +249,8 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
   }
 
   private def replace(
-      rel: LogicalRelation, fs: HadoopFsRelation, listing: Listing, keep: BitSet, entry: Entry, still: Still): LogicalRelation = {
+      rel: LogicalRelation, fs: HadoopFsRelation, decided: Decided, keep: BitSet, entry: Entry, still: Still): LogicalRelation = {
+    val listing = decided.listing
     val directories = listing.directories.indices.flatMap { d =>
       val files = Array.newBuilder[FileStatusWithMetadata]
       var i = keep.nextSetBit(listing.starts(d))
@@ -262,7 +264,7 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     }
     val digest = ExpressionJson.hex(ExpressionJson.md5(listing.digest ++ keep.toByteArray))
     val keptBytes = entry.bytesTotal - entry.bytesSkipped
-    val location = new SkipstoneFileIndex(fs.location, directories, digest, keptBytes, entry.kept, entry.total, still)
+    val location = new SkipstoneFileIndex(fs.location, directories, digest, keptBytes, entry.kept, entry.total, decided, still)
     // The table's statistics win over the index's size once they exist.
     val table = rel.catalogTable.map(t => t.stats.fold(t) { s =>
       val share = BigDecimal(keptBytes) / BigDecimal(math.max(listing.bytes, 1L))
@@ -303,8 +305,16 @@ private[skipstone] class Still(described: RelationJson, planned: Seq[Environment
   /** Whether the decision rests on what tasks look up even where columns are read: for expressions, or of the JVM. */
   val isLookedUp: Boolean = groups(Environment.Session) || stamps.exists(_.values.flatten.exists(_._1.startsWith("JVM ")))
 
-  /** The settings that a task may look up, where they are not at their defaults. */
-  lazy val lookedUp: Map[String, String] = planned.map(_.lookedUp(groups)).reduceOption(_ ++ _).getOrElse(Map.empty)
+  /** The settings that a task may look up. */
+  lazy val lookedUp: LookedUp = LookedUp(described.format, described.fs.options, groups,
+    planned.map(_.lookedUp(groups)).reduceOption(_ ++ _).getOrElse(Map.empty))
+}
+
+/** Settings that tasks may look up, as they were when a query was planned, where they were not at their defaults. */
+private[skipstone] case class LookedUp(
+    format: String, options: Map[String, String], groups: Set[String], settings: Map[String, String]) {
+  /** Whether the settings that a task sees are the same. */
+  def isAsPlanned: Boolean = Environment.inTask(format, options).lookedUp(groups) == settings
 }
 
 private[skipstone] object Still {
