@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from skipstone import registry
 from skipstone.engines.spark.client import Client, is_query, said_by
+from skipstone.engines.spark.connect import classic_frame
 from skipstone.engines.spark.planning import attach, planner_of, store_for
 from skipstone.engines.spark.source import SparkSource
 from skipstone.errors import DatasetError
@@ -55,7 +56,7 @@ class Dataset:
     def __init__(self, df: DataFrame) -> None:
         self._spark: SparkSession = attach(df.sparkSession)
         self._df = df
-        self._scan = Client(self._spark).scan(df)
+        self._scan = Client(self._spark).scan(classic_frame(df))
         self._relation = Relation.of(self._scan.describe())
 
     @classmethod
@@ -75,6 +76,7 @@ class Dataset:
             reader = reader.schema(schema)
         try:
             df = reader.load(path)
+            classic_frame(df)  # Connect looks at the files no earlier
         except Exception as error:
             msg = f"{path} cannot be read as {format}: {said_by(error)}"
             raise DatasetError(msg) from error
@@ -86,6 +88,7 @@ class Dataset:
         attach(spark)
         try:
             df = spark.table(name)
+            classic_frame(df)
         except Exception as error:
             msg = f"the table {name} cannot be read: {said_by(error)}"
             raise DatasetError(msg) from error
@@ -145,7 +148,7 @@ class Dataset:
 
     def describe(self) -> DataFrame:
         """Return a row per index: what it is, how many objects it covers, how large it is, when it was refreshed."""
-        return self._spark.createDataFrame(describe_rows(self._target()), DESCRIBE_SCHEMA)
+        return self._df.sparkSession.createDataFrame(describe_rows(self._target()), DESCRIBE_SCHEMA)
 
     def explain(self, df: DataFrame, *, indicators: bool = False) -> Explanation:
         """Explain what skipping does to a query: labelled tree, clause, what is kept, what was not used and why.
@@ -153,7 +156,7 @@ class Dataset:
         The query is planned, not run.  With ``indicators`` its predicate is run over every object, and what limits
         skipping, the layout or the metadata, is said too.
         """
-        explanation = explain_scans(planner_of(self._spark), df, self.root)
+        explanation = explain_scans(planner_of(self._spark), classic_frame(df), self.root)
         return explanation.with_indicators(self.indicators(df)) if indicators and explanation.scans else explanation
 
     @overload
@@ -188,8 +191,8 @@ class Dataset:
         'layout'
         """
         if is_query(queries):
-            return measure_indicators(self._scan, self.root, [queries])[0]
-        return WorkloadIndicators(measure_indicators(self._scan, self.root, list(queries)))
+            return measure_indicators(self._scan, self.root, [classic_frame(queries)])[0]
+        return WorkloadIndicators(measure_indicators(self._scan, self.root, list(map(classic_frame, queries))))
 
     def _target(self) -> Target:
         """Return what index jobs work on: the dataset as the session reads it at this moment."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from skipstone.engines.spark.bridge.presence import require_bridge
 from skipstone.engines.spark.client import Client
+from skipstone.engines.spark.connect import is_connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,6 +105,8 @@ class SkippingStats(Sequence[ScanStats]):
     def __init__(self, spark: SparkSession) -> None:
         self._client = Client(spark)
         self._thread = self._client.thread()
+        # Its server plans on threads of its own, for other clients too.
+        self._session = self._client.session_id() if is_connect(spark) else None
         self._start = self._client.last_entry()
         self._change = self._client.last_change()
         self._end: int | None = None
@@ -122,7 +125,7 @@ class SkippingStats(Sequence[ScanStats]):
             self._change = max(self._change, entry["change"])
             seq = entry["seq"]
             inside = self._start < seq and (self._end is None or seq <= self._end)
-            if inside and self._owns(seq, entry["thread"]):
+            if inside and self._owns(seq, entry):
                 self._entries[seq] = ScanStats.of(entry)
 
     def _fetch(self) -> list[ScanStats]:
@@ -131,13 +134,20 @@ class SkippingStats(Sequence[ScanStats]):
             self._read()
         return [self._entries[seq] for seq in sorted(self._entries)]
 
-    def _owns(self, seq: int, thread: int) -> bool:
-        """Whether an entry is this block's: its own thread's, or one of a thread that had no block of its own."""
+    def _owns(self, seq: int, entry: dict[str, Any]) -> bool:
+        """Whether an entry is this block's: its own thread's, or one of a thread that had no block of its own.
+
+        Of a Connect client, all entries of its session and no others.
+        """
+        if self._session is not None:
+            return bool(entry["session"] == self._session)
+        thread = entry["thread"]
         if thread == self._thread:
             return True
         with _blocks_lock:
             return not any(
-                b._thread == thread and b._start < seq and (b._end is None or seq <= b._end) for b in _blocks
+                b._session is None and b._thread == thread and b._start < seq and (b._end is None or seq <= b._end)
+                for b in _blocks
             )
 
     @overload
@@ -163,7 +173,8 @@ _MOST_BLOCKS = 1_000
 def skipping_stats(spark: SparkSession) -> Iterator[SkippingStats]:
     """Collect the statistics of every query planned inside the block.
 
-    Entries of the calling thread come here, and those of threads that have no block of their own.
+    Entries of the calling thread come here, and those of threads that have no block of their own.  A Spark Connect
+    session gets those of its own queries and no others.
 
     Examples
     --------
@@ -183,6 +194,11 @@ def skipping_stats(spark: SparkSession) -> Iterator[SkippingStats]:
 
 
 def last_query(spark: SparkSession) -> list[ScanStats]:
-    """Return the statistics of the latest query that the calling thread planned: an entry per file scan."""
+    """Return the statistics of the latest query that the calling thread planned: an entry per file scan.
+
+    Of a Spark Connect session, of the latest query that the server planned for it.
+    """
     require_bridge(spark)
-    return [ScanStats.of(entry) for entry in Client(spark).entries_of_last_query()]
+    client = Client(spark)
+    entries = client.entries_of_last_query(client.session_id() if is_connect(spark) else None)
+    return [ScanStats.of(entry) for entry in entries]

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from pyspark.errors import PySparkException
 
+from skipstone.engines.spark.connect import classic_session
 from skipstone.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -37,10 +38,11 @@ class Client:
     Parameters
     ----------
     spark
-        A session that has the bridge (see ``bridge.presence.require_bridge``).
+        A session that has the bridge (see ``bridge.presence.require_bridge``), or a Connect client of one here.
     """
 
     def __init__(self, spark: SparkSession) -> None:
+        spark = classic_session(spark)
         self.spark = spark
         self.jvm: Any = spark._jvm
         self._session: Any = spark._jsparkSession
@@ -98,10 +100,15 @@ class Client:
         self._bridge.settle()
         return list(json.loads(self._bridge.entriesChangedSince(change)))
 
-    def entries_of_last_query(self) -> list[dict[str, Any]]:
-        """Return the entries of the latest query that this thread planned."""
+    def session_id(self) -> str:
+        """Return what entries tell their session by."""
+        return str(self._session.sessionUUID())
+
+    def entries_of_last_query(self, session: str | None = None) -> list[dict[str, Any]]:
+        """Return the entries of the latest query that this thread planned, or that any thread did for a session."""
         self._bridge.settle()
-        return list(json.loads(self._bridge.entriesOfLastQuery()))
+        asked = self._bridge.entriesOfLastQuery() if session is None else self._bridge.entriesOfLastQuery(session)
+        return list(json.loads(asked))
 
     def entries_of(self, plan: Callable[[], object]) -> list[dict[str, Any]]:
         """Return the entries of what this thread plans in a call."""

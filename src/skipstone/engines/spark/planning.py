@@ -22,6 +22,7 @@ from skipstone import indexes, registry
 from skipstone.engines.spark.bridge.presence import require_bridge
 from skipstone.engines.spark.choice import CHOICE, Choice
 from skipstone.engines.spark.client import Client
+from skipstone.engines.spark.connect import classic_session
 from skipstone.engines.spark.evaluation import SparkPartEvaluator
 from skipstone.engines.spark.functions import query_identities
 from skipstone.engines.spark.hadoop import file_system_for
@@ -229,7 +230,7 @@ _planners: dict[str, SparkPlanner] = {}
 
 
 def attach(spark: SparkSession) -> SparkSession:
-    """Register the planner with the bridge of a session's application, once.
+    """Register the planner with the bridge of a session's application, once; gives the session that the JVM knows.
 
     Raises
     ------
@@ -237,6 +238,7 @@ def attach(spark: SparkSession) -> SparkSession:
         When the session runs without Skipstone's extension.
     """
     require_bridge(spark)
+    spark = classic_session(spark)
     for index_type in indexes.BUILT_IN:
         registry.register_index(index_type)
     provide_services(_services)
@@ -253,5 +255,4 @@ def attach(spark: SparkSession) -> SparkSession:
 
 def planner_of(spark: SparkSession) -> SparkPlanner:
     """Return the planner that serves a session."""
-    attach(spark)
-    return _planners[_application(spark)]
+    return _planners[_application(attach(spark))]

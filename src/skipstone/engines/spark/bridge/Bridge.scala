@@ -26,7 +26,13 @@ object Bridge {
   def lastChange(): Long = Stats.lastChange()
   def entriesSince(seq: Long): String = Stats.since(seq)
   def entriesChangedSince(change: Long): String = Stats.changedSince(change)
-  def entriesOfLastQuery(): String = Stats.ofLastQuery(threadId())
+  def entriesOfLastQuery(): String = {
+    val thread = threadId()
+    Stats.ofLastQuery(_.thread == thread)
+  }
+
+  /** The same of a session, whichever thread planned for it: a Connect server plans on threads of its own. */
+  def entriesOfLastQuery(session: String): String = Stats.ofLastQuery(_.session == session)
 
   /** Wait until the entries of all queries that have run by now tell so. */
   def settle(): Unit = Runs.settle()

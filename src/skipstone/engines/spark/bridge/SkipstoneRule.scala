@@ -117,6 +117,7 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
         throw e
     } finally {
       entry.totalNs = System.nanoTime() - start
+      entry.planned.foreach(_.nanoseconds = entry.totalNs)
       Stats.add(entry)
       if (entry.wrapped) logInfo(f"Skipstone: read ${entry.kept} of ${entry.total} objects " +
         f"(${entry.bytesSkipped} of ${entry.bytesTotal} bytes skipped) of ${entry.roots.headOption.getOrElse("")} " +
@@ -262,7 +263,10 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     }
     val digest = ExpressionJson.hex(ExpressionJson.md5(listing.digest ++ keep.toByteArray))
     val keptBytes = entry.bytesTotal - entry.bytesSkipped
-    val location = new SkipstoneFileIndex(fs.location, directories, digest, keptBytes, entry.kept, entry.total, still)
+    val clause = entry.header.map(_.path("clause").asText("")).getOrElse("")
+    val planned = new Outcome(entry.kept, entry.total, entry.bytesSkipped, clause)
+    entry.planned = Some(planned)
+    val location = new SkipstoneFileIndex(fs.location, directories, digest, keptBytes, planned, still)
     // The table's statistics win over the index's size once they exist.
     val table = rel.catalogTable.map(t => t.stats.fold(t) { s =>
       val share = BigDecimal(keptBytes) / BigDecimal(math.max(listing.bytes, 1L))

@@ -25,6 +25,8 @@ private[skipstone] class Entry(val session: String, val roots: Seq[String], val 
   var bytesTotal, bytesSkipped = 0L
   var listingNs, plannerNs, objectsNs, matchNs, totalNs = 0L
   var header: Option[JsonNode] = None
+  /** What the plan shows of it. */
+  var planned: Option[Outcome] = None
   var condition, error: Option[String] = None
   /** Sentences on what was not used, besides those of the planner. */
   var notes = Seq.empty[String]
@@ -163,9 +165,9 @@ private[skipstone] object Stats {
 
   def changedSince(change: Long): String = written(entries.synchronized(all().filter(_.change > change)))
 
-  /** The entries of the latest query that a thread planned. */
-  def ofLastQuery(thread: Long): String = {
-    val own = all().filter(_.thread == thread)
+  /** The entries of the latest query among those of a thread, or of a session. */
+  def ofLastQuery(owned: Entry => Boolean): String = {
+    val own = all().filter(owned)
     written(own.filter(_.query eq own.last.query))
   }
 
