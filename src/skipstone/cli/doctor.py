@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_doctor"]
 
+_PORT = 15002
+_PATIENCE_SECONDS = 10.0
 _EXTENSIONS = "spark.sql.extensions"
 _COMPANION = "spark.skipstone.companion.enabled"
 
@@ -108,9 +112,10 @@ def _of_server(address: str) -> Iterator[Finding]:
 
     yield from check_software()
     try:
+        _knock(address)  # a client would try for minutes
         spark: SparkSession = SparkSession.builder.remote(address).getOrCreate()
         theirs = spark.version
-    except (PySparkException, ImportError) as error:
+    except (PySparkException, ImportError, OSError) as error:
         todo = "start it as 'skipstone server-conf --for connect' prints; clients need pip install 'skipstone[connect]'"
         yield broken("server", f"{address} does not answer: {str(error).splitlines()[0]}", todo)
         return
@@ -123,6 +128,15 @@ def _of_server(address: str) -> Iterator[Finding]:
         yield from _of_server_settings(_settings_of(spark))
     finally:
         spark.stop()
+
+
+def _knock(address: str) -> None:
+    """Raise ``OSError`` when nobody listens at a server's address."""
+    found = urlsplit(address)
+    if found.scheme != "sc" or not found.hostname:
+        msg = "an address is sc://HOST:PORT"
+        raise OSError(msg)
+    socket.create_connection((found.hostname, found.port or _PORT), timeout=_PATIENCE_SECONDS).close()
 
 
 def _settings_of(spark: SparkSession) -> dict[str, str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -73,13 +74,17 @@ class _Builder(SparkSession.Builder):
         api = Api.of(self._options)
         if api is Api.REMOTE:
             return _served(make())
-        before = dict(self._options)
+        brought: dict[str, str] = {}
         if SparkContext._active_spark_context is None:
             with without_remote():
-                self._bring_bridge(local_options(self._options) if api is Api.IN_PROCESS else self._options)
-        spark = make()
+                brought = _bring_bridge(local_options(self._options) if api is Api.IN_PROCESS else self._options)
         if api is Api.IN_PROCESS:
-            self._forget(before)
+            with _given_to_server(self._options, brought):
+                spark = make()
+        else:
+            for key, value in brought.items():
+                self.config(key, value)
+            spark = make()
         # On Connect, the session that the server runs in: it is the one that pyspark has made here.
         own = SparkSession._instantiatedSession if api is Api.IN_PROCESS else spark
         assert own is not None  # noqa: S101
@@ -89,28 +94,50 @@ class _Builder(SparkSession.Builder):
         attach(own)
         return spark
 
-    def _forget(self, before: Mapping[str, Any]) -> None:
-        """Take back what the server was started with: a client that sets it once more would be warned."""
-        self._options.clear()
-        self._options.update(before)
 
-    def _bring_bridge(self, options: Mapping[str, Any]) -> None:
-        jar = bridge_jar()
-        wanted = SparkConf(loadDefaults=False)
-        for key, value in options.items():
-            wanted.set(key, str(value))
-        master = wanted.get("spark.master", os.environ.get("MASTER", "local")) or ""
-        if master.startswith("local") and "spark.pyspark.python" not in options:
-            # The workers run on this machine: anything but this interpreter would be a surprise.
-            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        # The JVM is started here as SparkContext would, to ask it for the values that ours are appended to.
-        SparkContext._ensure_initialized(conf=wanted)
-        defaults = SparkConf(loadDefaults=True)
-        _load(jar)
-        for key, own in (("spark.jars", str(jar)), ("spark.sql.extensions", EXTENSION)):
-            theirs = str(options.get(key, defaults.get(key, "") or ""))
-            values = [value for value in map(str.strip, theirs.split(",")) if value]
-            self.config(key, ",".join([*values, *([own] if own not in values else [])]))
+def _bring_bridge(options: Mapping[str, Any]) -> dict[str, str]:
+    """Start the JVM with the bridge; gives the settings that its session needs, appended to what it has."""
+    jar = bridge_jar()
+    wanted = SparkConf(loadDefaults=False)
+    for key, value in options.items():
+        wanted.set(key, str(value))
+    master = wanted.get("spark.master", os.environ.get("MASTER", "local")) or ""
+    if master.startswith("local") and "spark.pyspark.python" not in options:
+        # The workers run on this machine: anything but this interpreter would be a surprise.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # The JVM is started here as SparkContext would, to ask it for the values that ours are appended to.
+    SparkContext._ensure_initialized(conf=wanted)
+    defaults = SparkConf(loadDefaults=True)
+    _load(jar)
+    brought = {}
+    for key, own in (("spark.jars", str(jar)), ("spark.sql.extensions", EXTENSION)):
+        theirs = str(options.get(key, defaults.get(key, "") or ""))
+        values = [value for value in map(str.strip, theirs.split(",")) if value]
+        brought[key] = ",".join([*values, *([own] if own not in values else [])])
+    return brought
+
+
+@contextmanager
+def _given_to_server(options: dict[str, Any], settings: Mapping[str, str]) -> Iterator[None]:
+    """Let a server that pyspark starts inside have settings that are no options of its client.
+
+    Pyspark hands a builder's options to both, and warns of each that is the server's alone.
+    """
+    before = dict(options)
+    jvm: Any = SparkContext._jvm
+    properties = [key for key in settings if key not in options]
+    for key, value in settings.items():
+        if key in options:
+            options[key] = value
+        else:
+            jvm.java.lang.System.setProperty(key, value)
+    try:
+        yield
+    finally:
+        options.clear()
+        options.update(before)
+        for key in properties:
+            jvm.java.lang.System.clearProperty(key)
 
 
 def _served(spark: SparkSession) -> SparkSession:
