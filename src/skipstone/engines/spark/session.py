@@ -96,6 +96,7 @@ class _Builder(SparkSession.Builder):
         SparkContext._ensure_initialized(conf=wanted)
         defaults = SparkConf(loadDefaults=True)
         _load(jar)
+        self.config("spark.skipstone.companion.enabled", "false")  # this process plans
         for key, own in (("spark.jars", str(jar)), ("spark.sql.extensions", EXTENSION)):
             theirs = str(self._options.get(key, defaults.get(key, "") or ""))
             values = [value for value in map(str.strip, theirs.split(",")) if value]
