@@ -27,6 +27,12 @@ def _positive(text: str) -> int:
     return number
 
 
+def _whole(text: str) -> int:
+    if (number := int(text)) < 0:
+        raise ValueError(text)
+    return number
+
+
 SETTINGS: Final[dict[str, tuple[str, Callable[[str], Any], str]]] = {
     "enabled": ("true", _flag, "true or false"),
     "location": ("", str.strip, "a folder, or nothing for beside the data"),
@@ -35,6 +41,10 @@ SETTINGS: Final[dict[str, tuple[str, Callable[[str], Any], str]]] = {
     "cacheBytes": (str(1 << 30), _positive, "a whole number of bytes above 0"),
     "force": ("false", _flag, "true or false"),
     "verifyListing": ("false", _flag, "true or false"),
+    "companion.enabled": ("false", _flag, "true or false"),
+    "companion.python": ("", str.strip, "an interpreter, or nothing for the one that PySpark would take"),
+    "companion.path": ("", str.strip, "folders, separated as in PYTHONPATH"),
+    "companion.waitMs": ("10000", _whole, "a whole number of milliseconds"),
     "plannerTimeoutMs": ("30000", _positive, "a whole number of milliseconds above 0"),
 }
 """Name after ``spark.skipstone.``: the default, what reads its text, and what is allowed, for people."""
@@ -62,7 +72,7 @@ def get_setting(spark: SparkSession, name: str) -> Any:
     -------
     Any
         ``bool`` for ``enabled``, ``force`` and ``verifyListing``, ``str`` for ``location`` and ``store``, a tuple of
-        names for ``plugins``, ``int`` for ``plannerTimeoutMs``.
+        names for ``plugins``, ``int`` for what ends in ``Ms``.
 
     Raises
     ------

@@ -75,11 +75,19 @@ class Client:
 
     def register(self, planner: object) -> None:
         """Let a planner answer the optimizer rule."""
+        self._start_callbacks()
+        self._bridge.register(planner)
+
+    def register_companion(self, number: int, planner: object) -> bool:
+        """Let the planner of a companion answer the optimizer rule; return whether the companion is still wanted."""
+        self._start_callbacks()
+        return bool(self.jvm.org.apache.spark.sql.skipstone.Companion.attach(number, planner))
+
+    def _start_callbacks(self) -> None:
         from pyspark import java_gateway
 
         start: Any = java_gateway.ensure_callback_server_started
         start(self.spark.sparkContext._gateway)
-        self._bridge.register(planner)
 
     # --- what happened to queries --------------------------------------------------------------------------------
 
@@ -180,8 +188,8 @@ class Client:
         self._bridge.listFolder(self._session, folder, str(file))
 
     def hadoop_settings(self) -> Any:
-        """Return Hadoop's settings with the session's own in them."""
-        return self._session.sessionState().newHadoopConf()
+        """Return Hadoop's settings with the session's own in them; in a planner's call, the query's session's."""
+        return self._bridge.hadoopSettings(self._session)
 
     def pattern(self, regex: str) -> Callable[[str], bool]:
         """Return what tells whether one of Java's regular expressions finds something in a text."""

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from skipstone.stores.metadata_store import MetadataStore, Snapshot
 
-__all__ = ["SparkPlanner", "attach", "planner_of", "store_for"]
+__all__ = ["SparkPlanner", "attach", "attach_companion", "planner_of", "store_for"]
 
 _MOST_PLANS = 256
 _MOST_SNAPSHOTS = 64
@@ -239,6 +239,23 @@ def attach(spark: SparkSession) -> SparkSession:
     """
     require_bridge(spark)
     spark = classic_session(spark)
+    _fill_registry()
+    application = _application(spark)
+    if application not in _planners:
+        planner = _planners.setdefault(application, SparkPlanner(spark))
+        Client(spark).register(planner)
+    return spark
+
+
+def attach_companion(spark: SparkSession, number: int) -> bool:
+    """Register the planner of a companion process; return whether the bridge still wants it."""
+    _fill_registry()
+    planner = _planners.setdefault(_application(spark), SparkPlanner(spark))
+    return Client(spark).register_companion(number, planner)
+
+
+def _fill_registry() -> None:
+    """Make known what Skipstone has of its own."""
     for index_type in indexes.BUILT_IN:
         registry.register_index(index_type)
     provide_services(_services)
@@ -246,11 +263,6 @@ def attach(spark: SparkSession) -> SparkSession:
         registry.register_store(name, store_type)
     registry.register_implication("elements", ElementImplication())
     registry.register_implication("sedona", SedonaFunctions())
-    application = _application(spark)
-    if application not in _planners:
-        planner = _planners.setdefault(application, SparkPlanner(spark))
-        Client(spark).register(planner)
-    return spark
 
 
 def planner_of(spark: SparkSession) -> SparkPlanner:

@@ -109,7 +109,7 @@ def _bring_bridge(options: Mapping[str, Any]) -> dict[str, str]:
     SparkContext._ensure_initialized(conf=wanted)
     defaults = SparkConf(loadDefaults=True)
     _load(jar)
-    brought = {}
+    brought = {"spark.skipstone.companion.enabled": "false"}  # this process plans
     for key, own in (("spark.jars", str(jar)), ("spark.sql.extensions", EXTENSION)):
         theirs = str(options.get(key, defaults.get(key, "") or ""))
         values = [value for value in map(str.strip, theirs.split(",")) if value]

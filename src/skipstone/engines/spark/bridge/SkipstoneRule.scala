@@ -23,6 +23,7 @@ class SkipstoneExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     extensions.injectPreCBORule(session => new SkipstoneRule(session))
     extensions.injectColumnar(_ => new GuardScans)
+    Companion.start()
   }
 }
 
@@ -38,13 +39,12 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
     if (Capture.active) return Capture.from(plan)
-    val planner = Bridge.planner
-    if (planner == null || !isTrue("spark.skipstone.enabled", "true")) {
+    if ((Bridge.planner == null && !Companion.isWanted) || !isTrue("spark.skipstone.enabled", "true")) {
       if (PlannedScans.watched) watch(Try(PruneFileSourcePartitions(plan)).getOrElse(plan))
       plan
     } else guarded(plan) {
       if (!plan.exists(candidate)) plan
-      else wrap(Try(PruneFileSourcePartitions(plan)).getOrElse(plan), planner)
+      else wrap(Try(PruneFileSourcePartitions(plan)).getOrElse(plan), Companion.planner(session))
     }(error => warnOnce(s"Skipstone left a plan alone: $error"))
   }
 
@@ -83,7 +83,8 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
       entry.condition = condition.flatMap(c => guarded(Option.empty[String])(Some(c.sql.take(2000)))(_ => ()))
       val timeout = Try(conf.getConfString("spark.skipstone.plannerTimeoutMs", "30000").toLong).getOrElse(30000L)
       val environments = described.environments()
-      val decision = guarded(Option.empty[Decision]) {
+      if (planner == null) entry.notes = entry.notes :+ s"nobody planned: ${Companion.absence}"
+      val decision = if (planner == null) None else guarded(Option.empty[Decision]) {
         val request = Json.text { g =>
           g.writeStartObject()
           g.writeFieldName("relation")
