@@ -34,6 +34,7 @@ SETTINGS: Final[dict[str, tuple[str, Callable[[str], Any], str]]] = {
     "plugins": ("", _names, "module names, separated by commas"),
     "cacheBytes": (str(1 << 30), _positive, "a whole number of bytes above 0"),
     "force": ("false", _flag, "true or false"),
+    "sql.enabled": ("true", _flag, "true or false"),
     "verifyListing": ("false", _flag, "true or false"),
     "plannerTimeoutMs": ("30000", _positive, "a whole number of milliseconds above 0"),
 }
@@ -61,7 +62,7 @@ def get_setting(spark: SparkSession, name: str) -> Any:
     Returns
     -------
     Any
-        ``bool`` for ``enabled``, ``force`` and ``verifyListing``, ``str`` for ``location`` and ``store``, a tuple of
+        ``bool`` for ``enabled``, ``force``, ``sql.enabled`` and ``verifyListing``, ``str`` for ``location`` and ``store``, a tuple of
         names for ``plugins``, ``int`` for ``plannerTimeoutMs``.
 
     Raises

@@ -45,7 +45,7 @@ from skipstone.indexing.relation import Relation
 from skipstone.indexing.target import Target
 from skipstone.querying.plan import plan_scan
 from skipstone.querying.prune import prune
-from skipstone.reporting.describe import describe_rows
+from skipstone.indexing.describe import describe_rows
 from skipstone.stores.absences import ABSENCES
 from skipstone.stores.packed import PACKED_COLUMNS
 from skipstone.stores.parquet.filesystem import LocalFileSystem

@@ -79,6 +79,10 @@ class Client:
         start(self.spark.sparkContext._gateway)
         self._bridge.register(planner)
 
+    def interrupted(self) -> bool:
+        """Whether the JVM's thread that serves this one was interrupted, as a cancelled statement's is."""
+        return bool(self._bridge.interrupted())
+
     # --- what happened to queries --------------------------------------------------------------------------------
 
     def thread(self) -> int:
