@@ -10,11 +10,11 @@ from skipstone.engines.spark.planning import attach, planner_of, store_for
 from skipstone.engines.spark.source import SparkSource
 from skipstone.errors import DatasetError
 from skipstone.indexing.create import create_indexes
+from skipstone.indexing.describe import DESCRIBE_SCHEMA, describe_rows
 from skipstone.indexing.drop import drop_indexes
 from skipstone.indexing.refresh import refresh
 from skipstone.indexing.relation import Relation
 from skipstone.indexing.target import Target
-from skipstone.indexing.describe import DESCRIBE_SCHEMA, describe_rows
 from skipstone.reporting.explain import Explanation, explain_scans
 from skipstone.reporting.indicators import Indicators, WorkloadIndicators
 from skipstone.reporting.measuring import measure_indicators

@@ -62,8 +62,8 @@ def get_setting(spark: SparkSession, name: str) -> Any:
     Returns
     -------
     Any
-        ``bool`` for ``enabled``, ``force``, ``sql.enabled`` and ``verifyListing``, ``str`` for ``location`` and ``store``, a tuple of
-        names for ``plugins``, ``int`` for ``plannerTimeoutMs``.
+        ``bool`` for ``enabled``, ``force``, ``sql.enabled`` and ``verifyListing``, ``str`` for ``location`` and
+        ``store``, a tuple of names for ``plugins``, ``int`` for ``plannerTimeoutMs``.
 
     Raises
     ------

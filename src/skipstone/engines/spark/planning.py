@@ -115,7 +115,7 @@ class SparkPlanner:
         return str(Path(file.name))
 
     def command(self, session: Any, key: int, text: str) -> bytes:
-        """Carry out the statement on indexes that ends with ``text``, by the session (a Java object) of whoever asks."""
+        """Carry out the statement on indexes that ends with ``text``, by a session (a Java object): the caller's."""
         from pyspark.sql import SparkSession
 
         with self._lock:

@@ -1,4 +1,4 @@
-"""What ``explain`` tells of a query's scans: the labelled tree, the clause, what is skipped, what was not used and why."""
+"""What ``explain`` tells of a query's scans: labelled tree, clause, what is skipped, what was not used and why."""
 
 from __future__ import annotations
 

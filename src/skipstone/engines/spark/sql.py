@@ -1,4 +1,4 @@
-"""Statements on indexes, as the bridge hands them over: ``CREATE``, ``DROP``, ``SHOW``, ``REFRESH``, ``EXPLAIN SKIPPING``.
+"""Statements on indexes as the bridge hands them over: CREATE, DROP, SHOW and REFRESH INDEX, EXPLAIN SKIPPING.
 
 A statement comes as JSON, with the session of whoever asked, and is carried out by the jobs that ``Dataset`` uses.  The
 answer is JSON too: rows, or an error with a condition and an SQL state, as Spark's own errors have them.

@@ -1,8 +1,8 @@
 """The indexes that a ``CREATE INDEX`` asks for: types by name, columns, options as text, read by the types' own fields.
 
-The positional fields of an index type are its columns: as many columns of a statement make one index.  A type whose one
-positional field is a mapping (``FeatureIndex``) takes names with a predicate each in place of columns.  All other fields
-are options, of the type that the field is annotated with; those that are neither text nor numbers are written in JSON.
+The positional fields of an index type are its columns: as many columns of a statement make one index.  A type whose
+one positional field is a mapping (``FeatureIndex``) takes names with a predicate each in place of columns.  All other
+fields are options, of the type that the field is annotated with; what is neither text nor a number is written in JSON.
 """
 
 from __future__ import annotations
@@ -128,7 +128,9 @@ def _positional(index_type: type[Index]) -> list[dataclasses.Field[Any]]:
 
 def _options(index_type: type[Index]) -> dict[str, dataclasses.Field[Any]]:
     """Return the fields that a statement may give by name."""
-    columns = {f.name for f in _positional(index_type)} | ({"geometry"} if hasattr(index_type, "of_geometry") else set())
+    columns = {f.name for f in _positional(index_type)} | (
+        {"geometry"} if hasattr(index_type, "of_geometry") else set()
+    )
     every = (f for f in dataclasses.fields(index_type) if f.init and f.name not in columns | _FOUND_OUT)
     return {f.name.lower(): f for f in every}
 
