@@ -11,11 +11,11 @@ from skipstone.engines.spark.planning import attach, planner_of, store_for
 from skipstone.engines.spark.source import SparkSource
 from skipstone.errors import DatasetError
 from skipstone.indexing.create import create_indexes
+from skipstone.indexing.describe import DESCRIBE_SCHEMA, describe_rows
 from skipstone.indexing.drop import drop_indexes
 from skipstone.indexing.refresh import refresh
 from skipstone.indexing.relation import Relation
 from skipstone.indexing.target import Target
-from skipstone.reporting.describe import DESCRIBE_SCHEMA, describe_rows
 from skipstone.reporting.explain import Explanation, explain_scans
 from skipstone.reporting.indicators import Indicators, WorkloadIndicators
 from skipstone.reporting.measuring import measure_indicators
@@ -97,14 +97,7 @@ class Dataset:
     @property
     def root(self) -> str:
         """The folder under which the dataset's objects lie, and beside which its metadata is kept."""
-        roots = (self._relation.table_location,) if self._relation.table_location else self._relation.roots
-        if len(roots) != 1:
-            msg = (
-                f"a dataset has one root folder, this DataFrame reads {len(roots)} paths; index the folder above them "
-                "(queries of some of its files or folders use the same metadata)"
-            )
-            raise DatasetError(msg)
-        return str(roots[0])
+        return self._relation.root
 
     @property
     def dataframe(self) -> DataFrame:

@@ -40,6 +40,7 @@ SETTINGS: Final[dict[str, tuple[str, Callable[[str], Any], str]]] = {
     "plugins": ("", _names, "module names, separated by commas"),
     "cacheBytes": (str(1 << 30), _positive, "a whole number of bytes above 0"),
     "force": ("false", _flag, "true or false"),
+    "sql.enabled": ("true", _flag, "true or false"),
     "verifyListing": ("false", _flag, "true or false"),
     "companion.enabled": ("false", _flag, "true or false"),
     "companion.python": ("", str.strip, "an interpreter, or nothing for the one that PySpark would take"),
@@ -71,8 +72,8 @@ def get_setting(spark: SparkSession, name: str) -> Any:
     Returns
     -------
     Any
-        ``bool`` for ``enabled``, ``force`` and ``verifyListing``, ``str`` for ``location`` and ``store``, a tuple of
-        names for ``plugins``, ``int`` for what ends in ``Ms``.
+        ``bool`` for ``enabled``, ``force``, ``sql.enabled`` and ``verifyListing``, ``str`` for ``location`` and
+        ``store``, a tuple of names for ``plugins``, ``int`` for what ends in ``Ms``.
 
     Raises
     ------

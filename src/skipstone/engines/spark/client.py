@@ -89,6 +89,10 @@ class Client:
         start: Any = java_gateway.ensure_callback_server_started
         start(self.spark.sparkContext._gateway)
 
+    def interrupted(self) -> bool:
+        """Whether the JVM's thread that serves this one was interrupted, as a cancelled statement's is."""
+        return bool(self._bridge.interrupted())
+
     # --- what happened to queries --------------------------------------------------------------------------------
 
     def thread(self) -> int:

@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections import OrderedDict
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -26,6 +27,7 @@ from skipstone.engines.spark.connect import classic_session
 from skipstone.engines.spark.evaluation import SparkPartEvaluator
 from skipstone.engines.spark.functions import query_identities
 from skipstone.engines.spark.hadoop import file_system_for
+from skipstone.engines.spark.sql import Answerer, answer
 from skipstone.errors import SettingError, SkipstoneError
 from skipstone.expressions import deep_json
 from skipstone.expressions.from_spark import read_expression
@@ -112,6 +114,16 @@ class SparkPlanner:
                 Path(file.name).unlink(missing_ok=True)
                 raise
         return str(Path(file.name))
+
+    def command(self, session: Any, key: int, text: str) -> bytes:
+        """Carry out the statement on indexes that ends with ``text``, by a session (a Java object): the caller's."""
+        from pyspark.sql import SparkSession
+
+        with self._lock:
+            pieces = self._parts.pop(key, [])
+        # The store lives longer than the caller's session: it belongs to the planner's own.
+        answerer = Answerer(partial(store_for, self._spark), self.explained)
+        return answer(answerer, SparkSession(self._spark.sparkContext, session), "".join([*pieces, text]))
 
     def explained(self, key: int) -> Plan | None:
         """Return a recent plan for ``explain``: its labelled trees, without which objects were kept."""

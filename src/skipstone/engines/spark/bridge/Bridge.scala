@@ -23,6 +23,7 @@ object Bridge {
   }
 
   def threadId(): Long = Thread.currentThread().getId
+  def interrupted(): Boolean = Thread.currentThread().isInterrupted
   def lastSeq(): Long = Stats.last()
   def lastChange(): Long = Stats.lastChange()
   def entriesSince(seq: Long): String = Stats.since(seq)

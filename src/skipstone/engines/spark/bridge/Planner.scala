@@ -30,6 +30,12 @@ trait Planner {
 
   /** Path of a local temporary file with the snapshot's object table; the reader deletes it. */
   def objects(snapshot: String): String
+
+  /**
+   * Carry out a statement on indexes (JSON) by the session of whoever asks; earlier pieces came by `part`.
+   * Answer: UTF-8 JSON, `rows` (lists of values) or an `error` (condition, state, message).
+   */
+  def command(session: classic.SparkSession, key: Long, text: String): Array[Byte]
 }
 
 /** Thrown into a query in force mode only: an indexed dataset that no index can serve. */
@@ -108,6 +114,14 @@ private[skipstone] object PlannerCalls {
     val pieces = split(request)
     pieces.init.foreach(planner.part(key, _))
     decode(planner.plan(key, pieces.last))
+  }
+
+  /** On this thread, whose jobs are the statement's, and for as long as it takes. */
+  def command(planner: Planner, session: classic.SparkSession, request: String): String = {
+    val key = keys.incrementAndGet()
+    val pieces = split(request)
+    pieces.init.foreach(planner.part(key, _))
+    new String(planner.command(session, key, pieces.last), UTF_8)
   }
 
   // Py4J doubles backslashes, so they count twice.

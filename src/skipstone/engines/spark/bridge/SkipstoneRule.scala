@@ -23,6 +23,9 @@ class SkipstoneExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     extensions.injectPreCBORule(session => new SkipstoneRule(session))
     extensions.injectColumnar(_ => new GuardScans)
+    extensions.injectParser((_, parser) => StatementParser.over(parser))
+    extensions.injectHintResolutionRule(_ => new ClaimIndexStatements)
+    extensions.injectResolutionRule(session => new ResolveIndexStatements(session))
     Companion.start()
   }
 }
