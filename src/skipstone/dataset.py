@@ -8,8 +8,9 @@ from skipstone import registry
 from skipstone.engines.spark.client import Client, is_query, said_by
 from skipstone.engines.spark.connect import classic_frame
 from skipstone.engines.spark.planning import attach, planner_of, store_for
+from skipstone.engines.spark.served import files, is_served, not_from_a_client, served_table
 from skipstone.engines.spark.source import SparkSource
-from skipstone.errors import DatasetError
+from skipstone.errors import DatasetError, SkipstoneError
 from skipstone.indexing.create import create_indexes
 from skipstone.indexing.describe import DESCRIBE_SCHEMA, describe_rows
 from skipstone.indexing.drop import drop_indexes
@@ -54,8 +55,12 @@ class Dataset:
     """
 
     def __init__(self, df: DataFrame) -> None:
-        self._spark: SparkSession = attach(df.sparkSession)
         self._df = df
+        self._served = served_table(df)
+        if self._served is not None:
+            self._served.check()
+            return
+        self._spark: SparkSession = attach(df.sparkSession)
         self._scan = Client(self._spark).scan(classic_frame(df))
         self._relation = Relation.of(self._scan.describe())
 
@@ -70,13 +75,17 @@ class Dataset:
         **options: Any,
     ) -> Dataset:
         """Return the dataset in a folder; ``schema`` and ``options`` go to Spark's reader as they are."""
-        attach(spark)
+        if is_served(spark):
+            files(spark, path, format, schema, options)  # raises for what a client cannot ask for
+        else:
+            attach(spark)
         reader = spark.read.format(format).options(**options)
         if schema is not None:
             reader = reader.schema(schema)
         try:
             df = reader.load(path)
-            classic_frame(df)  # Connect looks at the files no earlier
+            if not is_served(spark):
+                classic_frame(df)  # Connect looks at the files no earlier
         except Exception as error:
             msg = f"{path} cannot be read as {format}: {said_by(error)}"
             raise DatasetError(msg) from error
@@ -85,10 +94,13 @@ class Dataset:
     @classmethod
     def for_table(cls, spark: SparkSession, name: str) -> Dataset:
         """Return the dataset behind a table of the catalog."""
-        attach(spark)
         try:
             df = spark.table(name)
-            classic_frame(df)
+            if not is_served(spark):
+                attach(spark)
+                classic_frame(df)
+        except SkipstoneError:
+            raise
         except Exception as error:
             msg = f"the table {name} cannot be read: {said_by(error)}"
             raise DatasetError(msg) from error
@@ -97,6 +109,8 @@ class Dataset:
     @property
     def root(self) -> str:
         """The folder under which the dataset's objects lie, and beside which its metadata is kept."""
+        if self._served is not None:
+            return self._served.root()
         return self._relation.root
 
     @property
@@ -107,6 +121,8 @@ class Dataset:
     @property
     def is_indexed(self) -> bool:
         """Whether the dataset has any index."""
+        if self._served is not None:
+            return bool(self._served.rows())
         snapshot = self._store().latest(self.root)
         return snapshot is not None and bool(snapshot.indexes)
 
@@ -119,6 +135,8 @@ class Dataset:
             When a column is unknown or of a type that its index does not take, an index exists already, the metadata
             cannot be written, or collecting fails; nothing is committed then.
         """
+        if self._served is not None:
+            return self._served.create_indexes(indexes)
         return create_indexes(self._target(), indexes)
 
     def refresh(self, paths: Iterable[str] | None = None, *, indexes: Iterable[Index] = ()) -> IndexingReport:
@@ -133,14 +151,21 @@ class Dataset:
             never run only because the metadata has it, so without this such an index does not get to know new objects.
             A protected index whose key is lost is made anew when it is stated here.
         """
+        if self._served is not None:
+            return self._served.refresh(None if paths is None else tuple(paths), tuple(indexes))
         return refresh(self._target(), None if paths is None else tuple(paths), tuple(indexes))
 
     def drop_indexes(self, *names: str) -> None:
         """Drop indexes by name, or, without names, all of the dataset's metadata."""
-        drop_indexes(self._target(), names)
+        if self._served is not None:
+            self._served.drop_indexes(names)
+        else:
+            drop_indexes(self._target(), names)
 
     def describe(self) -> DataFrame:
         """Return a row per index: what it is, how many objects it covers, how large it is, when it was refreshed."""
+        if self._served is not None:
+            return self._served.describe()
         return self._df.sparkSession.createDataFrame(describe_rows(self._target()), DESCRIBE_SCHEMA)
 
     def explain(self, df: DataFrame, *, indicators: bool = False) -> Explanation:
@@ -149,6 +174,8 @@ class Dataset:
         The query is planned, not run.  With ``indicators`` its predicate is run over every object, and what limits
         skipping, the layout or the metadata, is said too.
         """
+        if self._served is not None:
+            return Explanation(self._served.explain(df), (), self.indicators(df) if indicators else None)
         explanation = explain_scans(planner_of(self._spark), classic_frame(df), self.root)
         return explanation.with_indicators(self.indicators(df)) if indicators and explanation.scans else explanation
 
@@ -183,6 +210,8 @@ class Dataset:
         >>> logs.indicators([df.where("db_name = 'a'"), df.where("status = 500")]).limit  # doctest: +SKIP
         'layout'
         """
+        if self._served is not None:
+            raise not_from_a_client("measuring indicators", "run 'skipstone indicators' where the data can be read")
         if is_query(queries):
             return measure_indicators(self._scan, self.root, [classic_frame(queries)])[0]
         return WorkloadIndicators(measure_indicators(self._scan, self.root, list(map(classic_frame, queries))))
@@ -199,4 +228,6 @@ class Dataset:
         return store_for(self._spark, own_settings(self._spark))
 
     def __repr__(self) -> str:
+        if self._served is not None:
+            return f"Dataset({self._served.name})"
         return f"Dataset({self.root!r}, format={self._relation.format!r})"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from skipstone.engines.spark.bridge.presence import require_bridge
 from skipstone.engines.spark.client import Client
 from skipstone.engines.spark.connect import is_connect
 from skipstone.engines.spark.scan_stats import ObjectCounts, ScanStats
+from skipstone.engines.spark.served import ServerEntries, is_served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,7 @@ class SkippingStats(Sequence[ScanStats]):
     """The scans planned inside a ``skipping_stats`` block, oldest first; it grows while the block is open."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._client = Client(spark)
+        self._client = _entries_of(spark)
         self._thread = self._client.thread()
         # Its server plans on threads of its own, for other clients too.
         self._session = self._client.session_id() if is_connect(spark) else None
@@ -85,6 +86,14 @@ class SkippingStats(Sequence[ScanStats]):
         return f"SkippingStats({self._fetch()!r})"
 
 
+def _entries_of(spark: SparkSession) -> Client | ServerEntries:
+    """Return who is asked what happened to a session's queries."""
+    if is_served(spark):
+        return ServerEntries(spark)
+    require_bridge(spark)
+    return Client(spark)
+
+
 _blocks: list[SkippingStats] = []
 _blocks_lock = threading.Lock()
 _MOST_BLOCKS = 1_000
@@ -104,7 +113,6 @@ def skipping_stats(spark: SparkSession) -> Iterator[SkippingStats]:
     >>> stats[-1].objects.skipped  # doctest: +SKIP
     8189
     """
-    require_bridge(spark)
     block = SkippingStats(spark)
     try:
         yield block
@@ -119,7 +127,6 @@ def last_query(spark: SparkSession) -> list[ScanStats]:
 
     Of a Spark Connect session, of the latest query that the server planned for it.
     """
-    require_bridge(spark)
-    client = Client(spark)
+    client = _entries_of(spark)
     entries = client.entries_of_last_query(client.session_id() if is_connect(spark) else None)
     return [ScanStats.of(entry) for entry in entries]

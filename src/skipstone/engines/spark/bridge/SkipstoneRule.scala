@@ -26,6 +26,7 @@ class SkipstoneExtensions extends (SparkSessionExtensions => Unit) {
     extensions.injectParser((_, parser) => StatementParser.over(parser))
     extensions.injectHintResolutionRule(_ => new ClaimIndexStatements)
     extensions.injectResolutionRule(session => new ResolveIndexStatements(session))
+    SessionEntries.inject(extensions)
     Companion.start()
   }
 }

@@ -165,6 +165,9 @@ private[skipstone] object Stats {
 
   def changedSince(change: Long): String = written(entries.synchronized(all().filter(_.change > change)))
 
+  def changedSince(change: Long, session: String): String =
+    written(entries.synchronized(all().filter(e => e.change > change && e.session == session)))
+
   /** The entries of the latest query among those of a thread, or of a session. */
   def ofLastQuery(owned: Entry => Boolean): String = {
     val own = all().filter(owned)
