@@ -91,7 +91,7 @@ private[skipstone] class Companion(context: SparkContext, settings: CompanionSet
 
   private def supervise(): Unit = try {
     classic.SparkSession.clearActiveSession() // inherited: a thread that lives as long as the application would keep it alive
-    if (!settings.eager) while (!isOver && !wanted.await(1, TimeUnit.SECONDS)) if (context.isStopped) end("the application has ended")
+    awaitMoment()
     while (!isOver) {
       val ended = live()
       settled.countDown()
@@ -102,6 +102,15 @@ private[skipstone] class Companion(context: SparkContext, settings: CompanionSet
     case NonFatal(e) =>
       logWarning("Skipstone's companion is not kept any more", e)
       end(s"Skipstone's companion is not kept any more: $e")
+  }
+
+  /** Until a query wants a planner, or the application has had a session for a while: not in the way of its own start. */
+  private def awaitMoment(): Unit = {
+    var quiet = 0L
+    while (!isOver && quiet < settings.delayMs && !wanted.await(Tick, TimeUnit.MILLISECONDS)) {
+      if (context.isStopped) end("the application has ended")
+      if (classic.SparkSession.getDefaultSession.exists(_.sparkContext eq context)) quiet += Tick
+    }
   }
 
   /** One child's life; returns how it ended. */
@@ -209,7 +218,7 @@ object Companion {
 
 /** The application's own settings: those of a client's session have no say. */
 private[skipstone] case class CompanionSettings(
-    python: String, path: String, waitMs: Long, timeoutMs: Long, eager: Boolean)
+    python: String, path: String, waitMs: Long, timeoutMs: Long, delayMs: Long)
 
 private[skipstone] object CompanionSettings extends Logging {
   private val Prefix = "spark.skipstone."
@@ -219,7 +228,7 @@ private[skipstone] object CompanionSettings extends Logging {
       val python = conf.getOption(Prefix + "companion.python").orElse(conf.getOption("spark.pyspark.driver.python"))
         .orElse(conf.getOption("spark.pyspark.python")).orElse(sys.env.get("PYSPARK_PYTHON"))
       CompanionSettings(python.map(_.trim).filter(_.nonEmpty).getOrElse("python3"), conf.get(Prefix + "companion.path", ""),
-        number(conf, "companion.waitMs", 10000L), number(conf, "plannerTimeoutMs", 30000L), conf.getBoolean(Prefix + "companion.eager", true))
+        number(conf, "companion.waitMs", 10000L), number(conf, "plannerTimeoutMs", 30000L), number(conf, "companion.delayMs", 2000L))
     }
 
   def say(message: String): Unit = logWarning(message)
