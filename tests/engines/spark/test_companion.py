@@ -147,7 +147,7 @@ def test_hung_and_killed_while_it_plans(lake, tmp_path):
         rows, entry = asked(spark, query)
         assert len(rows) == 3 and entry["objects"]["kept"] == 8 and "no answer" in entry["error"], entry
         assert 2.5 < time.monotonic() - start < 6
-        until(lambda: not alive(child), 30)
+        until(lambda: not alive(child), 60)
         assert "did not answer" in kept(spark, query)[2] or attached(spark)
         until(lambda: attached(spark))
         assert kept(spark, query)[:2] == (3, 1)

@@ -18,7 +18,7 @@ import org.apache.spark.sql.{classic, SparkSession}
  * Whatever becomes of the child, queries are answered: while there is none they read everything and their entries say
  * why. A child that ends is started again, ever later, until it has ended too often within a window of time.
  */
-private[skipstone] class Companion(context: SparkContext, settings: CompanionSettings) extends Logging {
+private[skipstone] class Supervisor(context: SparkContext, settings: CompanionSettings) extends Logging {
   import Companion._
 
   private val wanted = new CountDownLatch(1)
@@ -161,17 +161,17 @@ private[skipstone] class Companion(context: SparkContext, settings: CompanionSet
 
 private[skipstone] case class Ended(how: String, forGood: Boolean = false)
 
-/** The companion of this JVM's application, and what the child and the rule call. */
+/** The companion of this JVM's application, and what the child and the rule call, as static methods. */
 object Companion {
-  private val Tick = 500L
-  private val Window = 600L * 1000 * 1000 * 1000
-  private val MostFailures = 6
-  private val FirstPause = 500L
-  private val MostTimeouts = 3
-  private val starts = new AtomicInteger
-  @volatile private var current: Companion = _
+  private[skipstone] val Tick = 500L
+  private[skipstone] val Window = 600L * 1000 * 1000 * 1000
+  private[skipstone] val MostFailures = 6
+  private[skipstone] val FirstPause = 500L
+  private[skipstone] val MostTimeouts = 3
+  private[skipstone] val starts = new AtomicInteger
+  @volatile private var current: Supervisor = _
 
-  private def locked[T](body: => T): T = synchronized(body)
+  private[skipstone] def locked[T](body: => T): T = synchronized(body)
 
   /** Called when an application makes its first session, and perhaps later ones. */
   private[skipstone] def start(): Unit = SkipstoneRule.guarded(()) {
@@ -180,7 +180,7 @@ object Companion {
       locked {
         if (current == null || !current.serves(context)) {
           if (current != null) current.end("the application has ended")
-          current = settings.map(new Companion(context, _)).orNull
+          current = settings.map(new Supervisor(context, _)).orNull
           if (current != null) {
             Bridge.planner = null // one of an application that was stopped
             current.start()
@@ -217,7 +217,7 @@ object Companion {
 }
 
 /** The application's own settings: those of a client's session have no say. */
-private[skipstone] case class CompanionSettings(
+private[skipstone] case class CompanionSettings( // `delayMs` is there for the benchmark that compares moments to start
     python: String, path: String, waitMs: Long, timeoutMs: Long, delayMs: Long)
 
 private[skipstone] object CompanionSettings extends Logging {
