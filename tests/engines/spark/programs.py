@@ -64,6 +64,8 @@ def settings(**more: str) -> dict[str, str]:
         "spark.skipstone.companion.python": sys.executable,
         "spark.skipstone.companion.path": str(REPOSITORY / "src"),
         "spark.skipstone.companion.waitMs": "60000",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from skipstone import Dataset, MinMaxIndex
-from tests.engines.spark.programs import REPOSITORY, children, run_script, settings, started, until
+from tests.engines.spark.programs import REPOSITORY, alive, children, run_script, settings, started, until
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +54,6 @@ def test_one_application(lake, tmp_path):
         tmp_path,
         f"""
         query = {QUERY.format(lake=lake)!r}
-        started = time.time()
         spark = session()
         spark.sparkContext.setLogLevel("INFO")
         default = spark._jvm.SparkSession.getDefaultSession().get()
@@ -69,6 +71,10 @@ def test_one_application(lake, tmp_path):
             except OSError:
                 continue
         print("SECRET", secret[::-1])
+
+        # Ctrl-C is for queries: it is out of the terminal's group, and ignores it.
+        assert os.getsid(child) == child != os.getsid(0)
+        os.kill(child, signal.SIGINT)
 
         # Killed: the query is answered and says why; the next child plans, also after the first one's objects are gone.
         os.kill(child, signal.SIGKILL)
@@ -101,7 +107,6 @@ def test_one_application(lake, tmp_path):
 
         # A driver that attaches wins.
         (child,) = children(jvm_pid(spark))
-        from skipstone import Dataset
         from skipstone.engines.spark.planning import attach
         attach(spark)
         until(lambda: not alive(child), 5)
@@ -142,7 +147,7 @@ def test_hung_and_killed_while_it_plans(lake, tmp_path):
         rows, entry = asked(spark, query)
         assert len(rows) == 3 and entry["objects"]["kept"] == 8 and "no answer" in entry["error"], entry
         assert 2.5 < time.monotonic() - start < 6
-        until(lambda: not alive(child), 30)
+        until(lambda: not alive(child), 60)
         assert "did not answer" in kept(spark, query)[2] or attached(spark)
         until(lambda: attached(spark))
         assert kept(spark, query)[:2] == (3, 1)
@@ -320,17 +325,15 @@ def test_sessions_come_and_go(lake, tmp_path):
 
         def living():
             gc.collect()
-            beans = spark._jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
-            name = spark._jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
-            types = spark._gateway if False else spark.sparkContext._gateway
-            arguments = types.new_array(types.jvm.Object, 1)
-            arguments[0] = types.new_array(types.jvm.String, 0)
-            names = types.new_array(types.jvm.String, 1)
-            names[0] = "[Ljava.lang.String;"
-            text = beans.invoke(name, "gcClassHistogram", arguments, names)
-            found = [line.split() for line in text.splitlines() if line.endswith("classic.SparkSession")
-                     or " org.apache.spark.sql.classic.SparkSession " in line + " "]
-            return int(found[0][1])
+            jvm, gateway = spark._jvm, spark.sparkContext._gateway
+            beans = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
+            commands = jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
+            arguments, types = gateway.new_array(jvm.Object, 1), gateway.new_array(jvm.String, 1)
+            arguments[0], types[0] = gateway.new_array(jvm.String, 0), "[Ljava.lang.String;"
+            lines = beans.invoke(commands, "gcClassHistogram", arguments, types).splitlines()
+            name = "org.apache.spark.sql.classic.SparkSession"
+            (found,) = [line.split()[1] for line in lines if name in line.split()]
+            return int(found)
 
         def come_and_go(count):
             for _ in range(count):
@@ -384,3 +387,56 @@ def test_spark_shell(lake, tmp_path):
         os.kill(jvm, signal.SIGKILL)
         took = until(lambda: not Path(f"/proc/{child}").exists(), 5)
         assert took < 5
+
+
+CLIENT = """
+import sys
+from pyspark.sql import SparkSession
+lake, port = sys.argv[1:]
+one = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
+two = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
+try:
+    query = f"SELECT id FROM parquet.`{lake}` WHERE id BETWEEN 31 AND 33"
+    assert [row.id for row in one.sql(query).collect()] == [31, 32, 33]
+    one.udf.register("late", lambda n: n > 70, "boolean")
+    two.udf.register("late", lambda n: n < 45, "boolean")
+    for session, expected in ((one, list(range(71, 80))), (two, list(range(41, 45)))):
+        found = session.sql(f"SELECT id FROM parquet.`{lake}` WHERE late(id) AND id > 40")
+        assert sorted(row.id for row in found.collect()) == expected
+    two.conf.set("spark.skipstone.enabled", "false")
+    assert [row.id for row in two.sql(query).collect()] == [31, 32, 33]
+finally:
+    one.stop()
+    two.stop()
+print("ALL WELL")
+"""
+
+
+@pytest.mark.long
+def test_connect_server(lake, tmp_path):
+    """Clients of a server skip without Skipstone of their own, also beside Python functions; its child ends with it."""
+    pytest.importorskip("grpc")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    conf = settings() | {
+        "spark.log.level": "INFO",
+        "spark.connect.grpc.binding.port": port,
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+    }
+    server = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    with started(tmp_path, ["spark-submit", "--class", server, "spark-internal"], conf) as program:
+        program.until(f"Spark Connect server started at: 127.0.0.1:{port}")
+        (tmp_path / "client.py").write_text(CLIENT)
+        with (tmp_path / "client.txt").open("w") as out:
+            subprocess.call(
+                [sys.executable, "client.py", lake, port], cwd=tmp_path, stdout=out, stderr=out, timeout=300
+            )
+        assert "ALL WELL" in (tmp_path / "client.txt").read_text(), (tmp_path / "client.txt").read_text()[-3000:]
+        log = program.text()
+        assert log.count(READ) == 1, log[-3000:]
+        assert log.count(f"Skipstone: read 4 of {OBJECTS} objects") == 2
+        (child,) = children(program.process.pid)
+        program.process.terminate()
+        program.wait()
+        until(lambda: not alive(child), 5)

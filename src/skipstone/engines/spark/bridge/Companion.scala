@@ -18,7 +18,7 @@ import org.apache.spark.sql.{classic, SparkSession}
  * Whatever becomes of the child, queries are answered: while there is none they read everything and their entries say
  * why. A child that ends is started again, ever later, until it has ended too often within a window of time.
  */
-private[skipstone] class Companion(context: SparkContext, settings: CompanionSettings) extends Logging {
+private[skipstone] class Supervisor(context: SparkContext, settings: CompanionSettings) extends Logging {
   import Companion._
 
   private val wanted = new CountDownLatch(1)
@@ -91,7 +91,7 @@ private[skipstone] class Companion(context: SparkContext, settings: CompanionSet
 
   private def supervise(): Unit = try {
     classic.SparkSession.clearActiveSession() // inherited: a thread that lives as long as the application would keep it alive
-    if (!settings.eager) while (!isOver && !wanted.await(1, TimeUnit.SECONDS)) if (context.isStopped) end("the application has ended")
+    awaitMoment()
     while (!isOver) {
       val ended = live()
       settled.countDown()
@@ -102,6 +102,15 @@ private[skipstone] class Companion(context: SparkContext, settings: CompanionSet
     case NonFatal(e) =>
       logWarning("Skipstone's companion is not kept any more", e)
       end(s"Skipstone's companion is not kept any more: $e")
+  }
+
+  /** Until a query wants a planner, or the application has had a session for a while: not in the way of its own start. */
+  private def awaitMoment(): Unit = {
+    var quiet = 0L
+    while (!isOver && quiet < settings.delayMs && !wanted.await(Tick, TimeUnit.MILLISECONDS)) {
+      if (context.isStopped) end("the application has ended")
+      if (classic.SparkSession.getDefaultSession.exists(_.sparkContext eq context)) quiet += Tick
+    }
   }
 
   /** One child's life; returns how it ended. */
@@ -152,17 +161,17 @@ private[skipstone] class Companion(context: SparkContext, settings: CompanionSet
 
 private[skipstone] case class Ended(how: String, forGood: Boolean = false)
 
-/** The companion of this JVM's application, and what the child and the rule call. */
+/** The companion of this JVM's application, and what the child and the rule call, as static methods. */
 object Companion {
-  private val Tick = 500L
-  private val Window = 600L * 1000 * 1000 * 1000
-  private val MostFailures = 6
-  private val FirstPause = 500L
-  private val MostTimeouts = 3
-  private val starts = new AtomicInteger
-  @volatile private var current: Companion = _
+  private[skipstone] val Tick = 500L
+  private[skipstone] val Window = 600L * 1000 * 1000 * 1000
+  private[skipstone] val MostFailures = 6
+  private[skipstone] val FirstPause = 500L
+  private[skipstone] val MostTimeouts = 3
+  private[skipstone] val starts = new AtomicInteger
+  @volatile private var current: Supervisor = _
 
-  private def locked[T](body: => T): T = synchronized(body)
+  private[skipstone] def locked[T](body: => T): T = synchronized(body)
 
   /** Called when an application makes its first session, and perhaps later ones. */
   private[skipstone] def start(): Unit = SkipstoneRule.guarded(()) {
@@ -171,7 +180,7 @@ object Companion {
       locked {
         if (current == null || !current.serves(context)) {
           if (current != null) current.end("the application has ended")
-          current = settings.map(new Companion(context, _)).orNull
+          current = settings.map(new Supervisor(context, _)).orNull
           if (current != null) {
             Bridge.planner = null // one of an application that was stopped
             current.start()
@@ -208,8 +217,8 @@ object Companion {
 }
 
 /** The application's own settings: those of a client's session have no say. */
-private[skipstone] case class CompanionSettings(
-    python: String, path: String, waitMs: Long, timeoutMs: Long, eager: Boolean)
+private[skipstone] case class CompanionSettings( // `delayMs` is there for the benchmark that compares moments to start
+    python: String, path: String, waitMs: Long, timeoutMs: Long, delayMs: Long)
 
 private[skipstone] object CompanionSettings extends Logging {
   private val Prefix = "spark.skipstone."
@@ -219,7 +228,7 @@ private[skipstone] object CompanionSettings extends Logging {
       val python = conf.getOption(Prefix + "companion.python").orElse(conf.getOption("spark.pyspark.driver.python"))
         .orElse(conf.getOption("spark.pyspark.python")).orElse(sys.env.get("PYSPARK_PYTHON"))
       CompanionSettings(python.map(_.trim).filter(_.nonEmpty).getOrElse("python3"), conf.get(Prefix + "companion.path", ""),
-        number(conf, "companion.waitMs", 10000L), number(conf, "plannerTimeoutMs", 30000L), conf.getBoolean(Prefix + "companion.eager", true))
+        number(conf, "companion.waitMs", 10000L), number(conf, "plannerTimeoutMs", 30000L), number(conf, "companion.delayMs", 2000L))
     }
 
   def say(message: String): Unit = logWarning(message)

@@ -101,8 +101,8 @@ private[skipstone] object CompanionChild {
   private val Module = "skipstone.engines.spark.companion"
   // In ticks of half a second.
   private val PingEvery = 10
-  private val MostSilent = 20
-  private val MostUnattached = 240
+  private val MostSilent = 40
+  private val MostUnattached = 600
   private val MostLines = 1000
   private val MostLetters = 1000
   private val NotInstalled = "No module named '?skipstone['.]".r

@@ -150,6 +150,7 @@ private[skipstone] object Stats {
     if (query != null) {
       val completed = query.ran(scans)
       entries.synchronized(completed.foreach { case (entry, run) =>
+        run.foreach(_.forget())
         entry.run = run
         entry.runMs = Some(nanoseconds / 1000000)
         entry.change = changes.incrementAndGet()
