@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.test_spark_versions import VERSIONS, run_on
 
 SCRIPT = """
