@@ -371,7 +371,7 @@ def test_the_thread_of_the_statement_is_the_one_that_is_asked(spark):
         ("CREATE INDEX a ON logs USING minmax (s.y)", "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION", "s.y"),
         ("CREATE INDEX a ON logs USING minmax (vec)", "SKIPSTONE_UNSUPPORTED_TYPE", "vec is array<double>"),
         ("CREATE INDEX a ON logs USING prefix (id) OPTIONS (length = 2)", "SKIPSTONE_UNSUPPORTED_TYPE", "id is int"),
-        ("CREATE INDEX a ON logs USING prefix (account)", "SKIPSTONE_INVALID_OPTION", "'length'"),
+        ("CREATE INDEX a ON logs USING prefix (account)", "SKIPSTONE_INVALID_OPTION", "needs the option length"),
         (
             "CREATE INDEX a ON logs USING bloomfilter (id OPTIONS (fpq = 0.1))",
             "SKIPSTONE_INVALID_OPTION",

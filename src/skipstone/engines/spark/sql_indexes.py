@@ -109,6 +109,7 @@ def _made(group: Sequence[_Column], common: Mapping[str, str]) -> Index:
         own |= {k: v for k, v in column.options.items() if k != _PREDICATE or not _takes_predicates(index_type)}
     _refuse_unknown(index_type, own)
     options = {name: _read(index_type, name, text) for name, text in (given | own).items()}
+    _refuse_missing(index_type, options)
     try:
         if _takes_predicates(index_type):
             return index_type({_feature(c): _predicate(c) for c in group}, **options)  # type: ignore[call-arg]
@@ -177,6 +178,14 @@ def _refuse_unknown(index_type: type[Index], given: Mapping[str, str]) -> None:
         if name not in known:
             extra = {_TYPE, *({_PREDICATE} if _takes_predicates(index_type) else ())}
             msg = f"a {index_type.type_name} index has no option {name!r}, it has {_listed(known | extra)}"
+            raise SettingError(msg)
+
+
+def _refuse_missing(index_type: type[Index], given: Mapping[str, Any]) -> None:
+    """Raise when an option that has no default is not given."""
+    for name, field in _options(index_type).items():
+        if name not in given and field.default is field.default_factory is dataclasses.MISSING:
+            msg = f"a {index_type.type_name} index needs the option {name}: OPTIONS ({name} = …)"
             raise SettingError(msg)
 
 

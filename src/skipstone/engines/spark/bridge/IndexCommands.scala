@@ -1,6 +1,7 @@
 package org.apache.spark.sql.skipstone
 
 import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.core.JsonGenerator
 import com.fasterxml.jackson.databind.JsonNode
@@ -86,7 +87,10 @@ private[skipstone] object Statements {
       request(g)
       g.writeEndObject()
     }
-    val answer = Json.mapper.readTree(PlannerCalls.command(Bridge.planner, session, text))
+    val answer = try Json.mapper.readTree(PlannerCalls.command(Bridge.planner, session, text)) catch {
+      case NonFatal(e) => throw new SkipstoneSqlException("SKIPSTONE_NO_PLANNER", "55000",
+        s"The process that carries out statements on indexes gave no answer: $e. Whether something was committed is not known.")
+    }
     Option(answer.get("error")).foreach { e =>
       throw new SkipstoneSqlException(e.path("condition").asText, e.path("state").asText, e.path("message").asText)
     }
