@@ -144,8 +144,8 @@ class ServedTable:
 
     def _report(self, statement: str) -> IndexingReport:
         row = self._run(statement).collect()[0].asDict()
-        fields = {field.name for field in dataclasses.fields(IndexingReport)}
-        return IndexingReport(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items() if k in fields})
+        told: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
+        return IndexingReport(**told)
 
     def _run(self, statement: str) -> DataFrame:
         from pyspark.errors import PySparkException
