@@ -83,7 +83,7 @@ def test_a_dockerfile_gives_every_setting_a_line(tmp_path):
     import subprocess
 
     text = run("--for", "docker", "--conf", "spark.skipstone.location=/lake/index")
-    line = text[text.index("printf ") : text.index(" >> ")]
+    line = text[text.index("printf ") : text.index(" > /opt")]
     file = tmp_path / "spark-defaults.conf"
     file.write_bytes(subprocess.run(["sh", "-c", line], capture_output=True, check=True).stdout)
     settings = read_defaults(file)

@@ -91,8 +91,8 @@ def told(place: Place, settings: Mapping[str, str]) -> str:
             return _dockerfile(settings)
         case Place.KUBERNETES:
             return (
-                "# Cluster mode: the driver is a container of the image of 'skipstone server-conf --for docker',\n"
-                "# so that paths are the image's.\n"
+                "# Cluster mode: the driver runs in your image, so that paths are the image's. Make it as you make\n"
+                "# Spark's (bin/docker-image-tool.sh), with Python 3.11+ and Skipstone in /opt/skipstone.\n"
                 f"{_APPEND}\n" + _command("spark-submit", _on_kubernetes(settings), _PROGRAM)
             )
         case Place.YARN:
@@ -128,13 +128,17 @@ def _dockerfile(settings: Mapping[str, str]) -> str:
 
     lines = "\\n\\\n".join(f"{key} {value}" for key, value in settings.items())
     return (
-        f"FROM apache/spark:{pyspark.__version__}-python3\n"
-        "USER root\n"
-        f"RUN python3 -m venv {_IN_IMAGE} \\\n"
+        "# An image with Python, Java, and Spark as pip installs it; spark-submit, spark-sql and servers in it skip.\n"
+        "FROM python:3.11-slim-bookworm\n"
+        "RUN apt-get update \\\n"
+        " && apt-get install -y --no-install-recommends openjdk-17-jre-headless procps \\\n"
+        " && rm -rf /var/lib/apt/lists/*\n"
+        f"RUN python -m venv {_IN_IMAGE} \\\n"
         f" && {_IN_IMAGE}/bin/pip install skipstone=={skipstone.__version__} pyspark=={pyspark.__version__} \\\n"
-        f' && cp "$({_IN_IMAGE}/bin/skipstone jar)" {_IN_IMAGE}/skipstone-bridge.jar\n'
-        f"RUN printf '{lines}\\n' >> /opt/spark/conf/spark-defaults.conf\n"
-        "USER spark"
+        f' && cp "$({_IN_IMAGE}/bin/skipstone jar)" {_IN_IMAGE}/skipstone-bridge.jar \\\n'
+        f" && mkdir {_IN_IMAGE}/conf\n"
+        f"ENV SPARK_CONF_DIR={_IN_IMAGE}/conf PATH={_IN_IMAGE}/bin:$PATH\n"
+        f"RUN printf '{lines}\\n' > {_IN_IMAGE}/conf/spark-defaults.conf"
     )
 
 
