@@ -10,7 +10,7 @@ from skipstone.engines.spark.connect import classic_frame
 from skipstone.engines.spark.planning import attach, planner_of, store_for
 from skipstone.engines.spark.served import files, is_served, not_from_a_client, served_table
 from skipstone.engines.spark.source import SparkSource
-from skipstone.errors import DatasetError, SkipstoneError
+from skipstone.errors import DatasetError
 from skipstone.indexing.create import create_indexes
 from skipstone.indexing.describe import DESCRIBE_SCHEMA, describe_rows
 from skipstone.indexing.drop import drop_indexes
@@ -75,7 +75,8 @@ class Dataset:
         **options: Any,
     ) -> Dataset:
         """Return the dataset in a folder; ``schema`` and ``options`` go to Spark's reader as they are."""
-        if is_served(spark):
+        served = is_served(spark)
+        if served:
             files(spark, path, format, schema, options)  # raises for what a client cannot ask for
         else:
             attach(spark)
@@ -84,7 +85,7 @@ class Dataset:
             reader = reader.schema(schema)
         try:
             df = reader.load(path)
-            if not is_served(spark):
+            if not served:
                 classic_frame(df)  # Connect looks at the files no earlier
         except Exception as error:
             msg = f"{path} cannot be read as {format}: {said_by(error)}"
@@ -94,13 +95,13 @@ class Dataset:
     @classmethod
     def for_table(cls, spark: SparkSession, name: str) -> Dataset:
         """Return the dataset behind a table of the catalog."""
+        served = is_served(spark)
+        if not served:
+            attach(spark)
         try:
             df = spark.table(name)
-            if not is_served(spark):
-                attach(spark)
+            if not served:
                 classic_frame(df)
-        except SkipstoneError:
-            raise
         except Exception as error:
             msg = f"the table {name} cannot be read: {said_by(error)}"
             raise DatasetError(msg) from error

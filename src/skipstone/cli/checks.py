@@ -32,9 +32,8 @@ __all__ = [
 ]
 
 _PREFIX: Final = "spark.skipstone."
-_MANY: Final = ("kms.", "elasticsearch.", "function.", "companion.")
+_MANY: Final = ("kms.", "elasticsearch.", "function.")
 """Settings of which any name may follow: a plug-in's, or a function's."""
-_LATER: Final = ("sql.enabled", "joins", "topk", "aggregates", "audit")
 _NEWEST_TRIED: Final = (4, 3)
 _OTHERS: Final = {
     "io.delta.sql.DeltaSparkSessionExtension": "Delta's",
@@ -170,9 +169,9 @@ def check_settings(settings: Mapping[str, str]) -> Iterator[Finding]:
             except (KeyError, ValueError):
                 wrong += 1
                 yield broken("settings", f"{_PREFIX}{name} is {value!r}", f"allowed is {allowed}")
-        elif name not in _LATER and not name.startswith(_MANY):
+        elif not name.startswith(_MANY):
             wrong += 1
-            close = difflib.get_close_matches(name, [*SETTINGS, *_LATER], n=1)
+            close = difflib.get_close_matches(name, SETTINGS, n=1)
             hint = f"did you mean {_PREFIX}{close[0]}?" if close else "take it out; README.md has the list of settings"
             yield odd("settings", f"there is no setting {_PREFIX}{name}", hint)
     if not wrong:
