@@ -26,6 +26,7 @@ from skipstone.cli.checks import (
 )
 from skipstone.cli.dataset_checks import check_dataset, check_skipping
 from skipstone.cli.support import Output, failing_politely, pairs, print_json, quiet_session
+from skipstone.engines.spark.bridge.presence import EXTENSION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -125,7 +126,10 @@ def _of_server(address: str) -> Iterator[Finding]:
         else:
             todo = f"pip install pyspark=={theirs}"
             yield odd("server", f"the server runs Spark {theirs}, this client pyspark {pyspark.__version__}", todo)
-        yield from _of_server_settings(_settings_of(spark))
+        settings = _settings_of(spark)
+        yield from _of_server_settings(settings)
+        if EXTENSION in settings[_EXTENSIONS]:
+            yield _planner(spark)
     finally:
         spark.stop()
 
@@ -151,13 +155,25 @@ def _of_server_settings(settings: Mapping[str, str]) -> Iterator[Finding]:
     yield from check_extensions(settings[_EXTENSIONS])
     if settings.get(_COMPANION, "false").strip().lower() == "true":
         python = settings.get("spark.skipstone.companion.python") or "the interpreter that PySpark would take"
-        yield well("companion", f"on, run by {python} of the server; its own log says whether it started")
+        yield well("companion", f"on, run by {python} of the server")
     else:
         yield odd(
             "companion",
             "off: unless a Python program has made this server, its queries read everything",
             f"start the server with {_COMPANION}=true ('skipstone server-conf --for connect' prints all)",
         )
+
+
+def _planner(spark: SparkSession) -> Finding:
+    """Have the server's planner answer a statement."""
+    from pyspark.errors import PySparkException
+
+    try:
+        spark.sql("EXPLAIN SKIPPING SELECT 1").collect()
+    except PySparkException as error:
+        todo = "see the server's log for what its companion says, and spark.skipstone.sql.enabled"
+        return broken("planner", f"the server's planner does not answer: {str(error).splitlines()[0]}", todo)
+    return well("planner", "the server's planner answers")
 
 
 def _print(findings: Sequence[Finding], output: Output) -> None:

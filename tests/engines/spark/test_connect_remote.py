@@ -73,6 +73,7 @@ def test_the_verbs_of_a_dataset_are_carried_out_by_the_server(tmp_path):
     assert "server-conf --for connect" in said["function"]
     assert doctor[0] == 0, doctor[1]
     assert "on, run by" in doctor[1]
+    assert "the server's planner answers" in doctor[1]
 
 
 DOCTOR = "from skipstone.cli.main import main; main()"
@@ -102,4 +103,16 @@ def test_a_server_without_skipstone_is_refused_and_diagnosed(tmp_path):
     states = {f["check"]: f["state"] for f in json.loads(out[out.index("{") :])["findings"]}
     assert states["extensions"] == "broken"
     assert states["companion"] == "odd"
+    assert "planner" not in states
+
+
+def test_a_server_whose_companion_cannot_start_is_diagnosed(tmp_path):
+    port, server = served(tmp_path, settings(spark__skipstone__companion__python="/no/such/python"))
+    with server as program:
+        program.until(READY)
+        code, out = run(tmp_path, "-c", DOCTOR, "doctor", "--remote", f"sc://127.0.0.1:{port}", "-o", "json")
+    assert code == 1, out
+    last = json.loads(out[out.index("{") :])["findings"][-1]
+    assert (last["check"], last["state"]) == ("planner", "broken")
+    assert "log" in last["todo"]
     assert os.environ.get("SPARK_REMOTE") is None
