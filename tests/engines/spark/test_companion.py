@@ -55,7 +55,6 @@ def test_one_application(lake, tmp_path):
         f"""
         query = {QUERY.format(lake=lake)!r}
         spark = session()
-        spark.sparkContext.setLogLevel("INFO")
         default = spark._jvm.SparkSession.getDefaultSession().get()
         assert asked(spark, query)[1]["objects"] == dict(total=8, kept=1, skipped=7, unindexed=0, stale=0)
         assert kept(spark, query)[:2] == (3, 1)
@@ -126,7 +125,7 @@ def test_one_application(lake, tmp_path):
     )
     secret = log.split("SECRET ")[1].split()[0][::-1]
     assert secret not in log
-    assert log.count("Skipstone's companion was killed by signal 9") == 1
+    assert log.count("WARN Supervisor: Skipstone's companion was killed by signal 9") == 2  # console and file
     assert READ in log
 
 
@@ -212,7 +211,7 @@ def test_given_up_when_it_ends_too_often(lake, tmp_path):
         assert not children(jvm_pid(spark))
         """,
     )
-    assert log.count("Nothing is skipped from now on") == 1
+    assert log.count("Nothing is skipped from now on") == 2  # console and file
 
 
 @pytest.mark.long
@@ -248,8 +247,8 @@ def test_what_cannot_start_is_said_once(lake, tmp_path, case):
         **{f"spark__skipstone__companion__{name}": value for name, value in more.items()},
     )
     if case != "a broken one":
-        assert log.count("Nothing is skipped from now on") == 1
-        assert log.count(said) == 1
+        assert log.count("Nothing is skipped from now on") == 2  # console and file
+        assert log.count(said) == 2
 
 
 def _bare_python(folder: Path) -> str:
@@ -354,7 +353,7 @@ def test_sessions_come_and_go(lake, tmp_path):
 @pytest.mark.long
 def test_spark_sql(lake, tmp_path):
     query = QUERY.format(lake=lake)
-    conf = settings() | {"spark.log.level": "INFO"}
+    conf = settings()
     statements = f"{query}; SET spark.skipstone.enabled=false; {query}"
     with started(tmp_path, ["spark-sql", "-e", statements], conf) as program:
         log = program.wait()
@@ -376,7 +375,7 @@ def test_spark_shell(lake, tmp_path):
         Thread.sleep(600000)
         """
     )
-    conf = settings() | {"spark.log.level": "INFO"}
+    conf = settings()
     with started(tmp_path, ["spark-shell"], conf, stdin=script) as program:
         program.until("READY ")
         log = program.text()
@@ -420,7 +419,6 @@ def test_connect_server(lake, tmp_path):
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     conf = settings() | {
-        "spark.log.level": "INFO",
         "spark.connect.grpc.binding.port": port,
         "spark.connect.grpc.binding.address": "127.0.0.1",
     }
