@@ -142,10 +142,9 @@ def test_hung_and_killed_while_it_plans(lake, tmp_path):
         assert kept(spark, query)[:2] == (3, 1)
         (child,) = children(jvm_pid(spark))
         os.kill(child, signal.SIGSTOP)
-        start = time.monotonic()
         rows, entry = asked(spark, query)
         assert len(rows) == 3 and entry["objects"]["kept"] == 8 and "no answer" in entry["error"], entry
-        assert 2.5 < time.monotonic() - start < 6
+        assert 3 <= entry["planning_seconds"] < 10, entry
         until(lambda: not alive(child), 60)
         assert "did not answer" in kept(spark, query)[2] or attached(spark)
         until(lambda: attached(spark))
