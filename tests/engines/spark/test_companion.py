@@ -217,18 +217,7 @@ def test_given_up_when_it_ends_too_often(lake, tmp_path):
 @pytest.mark.parametrize("case", ["no python", "no package", "no dependency", "another version", "a broken one"])
 def test_what_cannot_start_is_said_once(lake, tmp_path, case):
     """Each mistake has a sentence, queries are answered, and nobody waits for what cannot come."""
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    more, said = {
-        "no python": ({"python": "/no/such/python"}, "Cannot run program"),
-        "no package": ({"python": _bare_python(tmp_path)}, "install Skipstone for that interpreter"),
-        "no dependency": (
-            {"python": _bare_python(tmp_path), "path": str(REPOSITORY / "src")},
-            "has not all that Skipstone needs",
-        ),
-        "another version": ({"path": _another_version(tmp_path)}, "the jar is of Skipstone 0.1.0"),
-        "a broken one": ({"path": _broken(tmp_path)}, "SyntaxError"),
-    }[case]
+    more, said = _mistake(case, tmp_path)
     log = run_script(
         tmp_path,
         f"""
@@ -248,6 +237,23 @@ def test_what_cannot_start_is_said_once(lake, tmp_path, case):
     if case != "a broken one":
         assert log.count("Nothing is skipped from now on") == 2  # console and file
         assert log.count(said) == 2
+
+
+def _mistake(case: str, folder: Path) -> tuple[dict[str, str], str]:
+    """Give settings of a companion that cannot start, and what is said of it."""
+    match case:
+        case "no python":
+            return {"python": "/no/such/python"}, "Cannot run program"
+        case "no package":
+            return {"python": _bare_python(folder), "path": str(folder)}, "install Skipstone for that interpreter"
+        case "no dependency":
+            return {
+                "python": _bare_python(folder)
+            }, "has Skipstone, but not all that it needs: No module named 'pyarrow'"
+        case "another version":
+            return {"path": _another_version(folder)}, "the jar is of Skipstone 0.1.0"
+        case _:
+            return {"path": _broken(folder)}, "SyntaxError"
 
 
 def _bare_python(folder: Path) -> str:
