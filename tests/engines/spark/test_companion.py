@@ -247,9 +247,7 @@ def _mistake(case: str, folder: Path) -> tuple[dict[str, str], str]:
         case "no package":
             return {"python": _bare_python(folder), "path": str(folder)}, "install Skipstone for that interpreter"
         case "no dependency":
-            return {
-                "python": _bare_python(folder)
-            }, "has Skipstone, but not all that it needs: No module named 'pyarrow'"
+            return {"python": _bare_python(folder)}, "not all that it needs: No module named 'pyarrow'"
         case "another version":
             return {"path": _another_version(folder)}, "the jar is of Skipstone 0.1.0"
         case _:
