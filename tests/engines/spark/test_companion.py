@@ -337,7 +337,7 @@ def test_sessions_come_and_go(lake, tmp_path):
         def living():
             gc.collect()
             jvm.System.gc()
-            return sum(session.get() is not None for session in sessions)
+            return sum(not session.refersTo(None) for session in sessions)
 
         # The last ones may still be held by threads that Spark keeps for a while.
         until(lambda: living() <= 5)
