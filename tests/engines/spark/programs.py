@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -55,6 +56,32 @@ def attached(spark):
 """
 
 
+# To a file: Spark's shells keep what is less than a warning off the console.
+LOGGING = """
+rootLogger.level = info
+rootLogger.appenderRef.file.ref = file
+rootLogger.appenderRef.console.ref = console
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {file}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %p %c{{1}}: %m%n%ex
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %p %c{{1}}: %m%n%ex
+appender.console.filter.threshold.type = ThresholdFilter
+appender.console.filter.threshold.level = warn
+"""
+
+
+def logging_to(file: Path) -> dict[str, str]:
+    """Give the setting by which a program logs to a file."""
+    properties = file.with_suffix(".properties")
+    properties.write_text(LOGGING.format(file=file))
+    return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={properties}"}
+
+
 def settings(**more: str) -> dict[str, str]:
     """Give the settings of a program with a companion (``__`` stands for a dot)."""
     own = {
@@ -80,10 +107,8 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def run_script(folder: Path, body: str, timeout: float = 300, **more: str) -> str:
-    """Run a plain PySpark program that brings no planner of its own; give what it and its JVM printed."""
-    import json
-
-    script, out = folder / "script.py", folder / "out.txt"
+    """Run a plain PySpark program that brings no planner of its own; give what it printed and its JVM logged."""
+    script, out, log = folder / "script.py", folder / "out.txt", folder / "spark.log"
     script.write_text(PROLOGUE + textwrap.dedent(body) + "\nprint('ALL WELL')\n")
     with out.open("w") as file:  # a JVM that inherits a pipe would keep us waiting
         code = subprocess.call(
@@ -92,19 +117,23 @@ def run_script(folder: Path, body: str, timeout: float = 300, **more: str) -> st
             stderr=file,
             cwd=folder,
             timeout=timeout,
-            env=environment(PROGRAM_SETTINGS=json.dumps(settings(**more))),
+            env=environment(PROGRAM_SETTINGS=json.dumps(settings(**more) | logging_to(log))),
         )
     text = out.read_text()
     assert code == 0, text[-6000:]
     assert "ALL WELL" in text, text[-6000:]
-    return text
+    return text + (log.read_text() if log.exists() else "")
 
 
 @contextmanager
 def started(folder: Path, command: list[str], conf: dict[str, str], stdin: Path | None = None) -> Iterator[Program]:
     """Run one of Spark's own programs (``spark-sql``, ``spark-shell``, ``spark-submit``) beside a test."""
     home = Path(pyspark.__file__).parent
-    options = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
+    options = [
+        part
+        for name, value in {**conf, **logging_to(folder / "spark.log")}.items()
+        for part in ("--conf", f"{name}={value}")
+    ]
     log = folder / f"{command[0]}.log"
     source = stdin.open() if stdin else subprocess.DEVNULL
     with log.open("w") as file:
@@ -117,7 +146,7 @@ def started(folder: Path, command: list[str], conf: dict[str, str], stdin: Path 
             env=environment(SPARK_HOME=str(home)),
             start_new_session=True,
         )
-    program = Program(process, log)
+    program = Program(process, log, folder / "spark.log")
     try:
         yield program
     finally:
@@ -129,14 +158,14 @@ def started(folder: Path, command: list[str], conf: dict[str, str], stdin: Path 
 
 
 class Program:
-    """A process and its log."""
+    """A process, what it printed, and what it logged."""
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], *files: Path) -> None:
         self.process = process
-        self.log = log
+        self.files = files
 
     def text(self) -> str:
-        return self.log.read_text(errors="replace")
+        return "".join(file.read_text(errors="replace") for file in self.files if file.exists())
 
     def wait(self, timeout: float = 180) -> str:
         """Wait for its end; give the log."""

@@ -55,7 +55,6 @@ def test_one_application(lake, tmp_path):
         f"""
         query = {QUERY.format(lake=lake)!r}
         spark = session()
-        spark.sparkContext.setLogLevel("INFO")
         default = spark._jvm.SparkSession.getDefaultSession().get()
         assert asked(spark, query)[1]["objects"] == dict(total=8, kept=1, skipped=7, unindexed=0, stale=0)
         assert kept(spark, query)[:2] == (3, 1)
@@ -126,7 +125,7 @@ def test_one_application(lake, tmp_path):
     )
     secret = log.split("SECRET ")[1].split()[0][::-1]
     assert secret not in log
-    assert log.count("Skipstone's companion was killed by signal 9") == 1
+    assert log.count("WARN Supervisor: Skipstone's companion was killed by signal 9") == 2  # console and file
     assert READ in log
 
 
@@ -137,16 +136,15 @@ def test_hung_and_killed_while_it_plans(lake, tmp_path):
     run_script(
         tmp_path,
         f"""
-        query, flag = {QUERY.format(lake=lake)!r}, Path("slow")
+        query, flag = {QUERY.format(lake=lake)!r} + " AND length(name) > 1", Path("slow")
         spark = session()
         spark.conf.set("spark.skipstone.plannerTimeoutMs", "3000")
         assert kept(spark, query)[:2] == (3, 1)
         (child,) = children(jvm_pid(spark))
         os.kill(child, signal.SIGSTOP)
-        start = time.monotonic()
         rows, entry = asked(spark, query)
         assert len(rows) == 3 and entry["objects"]["kept"] == 8 and "no answer" in entry["error"], entry
-        assert 2.5 < time.monotonic() - start < 6
+        assert 3 <= entry["planning_seconds"] < 10, entry
         until(lambda: not alive(child), 60)
         assert "did not answer" in kept(spark, query)[2] or attached(spark)
         until(lambda: attached(spark))
@@ -212,25 +210,14 @@ def test_given_up_when_it_ends_too_often(lake, tmp_path):
         assert not children(jvm_pid(spark))
         """,
     )
-    assert log.count("Nothing is skipped from now on") == 1
+    assert log.count("Nothing is skipped from now on") == 2  # console and file
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", ["no python", "no package", "no dependency", "another version", "a broken one"])
 def test_what_cannot_start_is_said_once(lake, tmp_path, case):
     """Each mistake has a sentence, queries are answered, and nobody waits for what cannot come."""
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    more, said = {
-        "no python": ({"python": "/no/such/python"}, "Cannot run program"),
-        "no package": ({"python": _bare_python(tmp_path)}, "install Skipstone for that interpreter"),
-        "no dependency": (
-            {"python": _bare_python(tmp_path), "path": str(REPOSITORY / "src")},
-            "has not all that Skipstone needs",
-        ),
-        "another version": ({"path": _another_version(tmp_path)}, "the jar is of Skipstone 0.1.0"),
-        "a broken one": ({"path": _broken(tmp_path)}, "SyntaxError"),
-    }[case]
+    more, said = _mistake(case, tmp_path)
     log = run_script(
         tmp_path,
         f"""
@@ -248,8 +235,23 @@ def test_what_cannot_start_is_said_once(lake, tmp_path, case):
         **{f"spark__skipstone__companion__{name}": value for name, value in more.items()},
     )
     if case != "a broken one":
-        assert log.count("Nothing is skipped from now on") == 1
-        assert log.count(said) == 1
+        assert log.count("Nothing is skipped from now on") == 2  # console and file
+        assert log.count(said) == 2
+
+
+def _mistake(case: str, folder: Path) -> tuple[dict[str, str], str]:
+    """Give settings of a companion that cannot start, and what is said of it."""
+    match case:
+        case "no python":
+            return {"python": "/no/such/python"}, "Cannot run program"
+        case "no package":
+            return {"python": _bare_python(folder), "path": str(folder)}, "install Skipstone for that interpreter"
+        case "no dependency":
+            return {"python": _bare_python(folder)}, "not all that it needs: No module named 'pyarrow'"
+        case "another version":
+            return {"path": _another_version(folder)}, "the jar is of Skipstone 0.1.0"
+        case _:
+            return {"path": _broken(folder)}, "SyntaxError"
 
 
 def _bare_python(folder: Path) -> str:
@@ -312,6 +314,7 @@ def test_functions_of_sessions(tmp_path):
         assert kept(same, query)[:2] == (11, 2)
         """,
         spark__skipstone__companion__path=paths,
+        spark__skipstone__plannerTimeoutMs="300000",
     )
 
 
@@ -323,30 +326,21 @@ def test_sessions_come_and_go(lake, tmp_path):
         query = {QUERY.format(lake=lake)!r}
         spark = session()
 
+        jvm = spark._jvm
+        sessions = []
+        for _ in range(100):
+            one = spark.newSession()
+            sessions.append(jvm.java.lang.ref.WeakReference(one._jsparkSession))
+            assert kept(one, query)[:2] == (3, 1)
+        del one
+
         def living():
             gc.collect()
-            jvm, gateway = spark._jvm, spark.sparkContext._gateway
-            beans = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
-            commands = jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
-            arguments, types = gateway.new_array(jvm.Object, 1), gateway.new_array(jvm.String, 1)
-            arguments[0], types[0] = gateway.new_array(jvm.String, 0), "[Ljava.lang.String;"
-            lines = beans.invoke(commands, "gcClassHistogram", arguments, types).splitlines()
-            name = "org.apache.spark.sql.classic.SparkSession"
-            (found,) = [line.split()[1] for line in lines if name in line.split()]
-            return int(found)
+            jvm.System.gc()
+            return sum(not session.refersTo(None) for session in sessions)
 
-        def come_and_go(count):
-            for _ in range(count):
-                one = spark.newSession()
-                assert kept(one, query)[:2] == (3, 1)
-                del one
-
-        come_and_go(10)
-        before = living()
-        come_and_go(100)
-        after = living()
-        print("SESSIONS", before, after)
-        assert after <= before + 5, (before, after)
+        # The last ones may still be held by threads that Spark keeps for a while.
+        until(lambda: living() <= 5)
         """,
     )
 
@@ -354,7 +348,7 @@ def test_sessions_come_and_go(lake, tmp_path):
 @pytest.mark.long
 def test_spark_sql(lake, tmp_path):
     query = QUERY.format(lake=lake)
-    conf = settings() | {"spark.log.level": "INFO"}
+    conf = settings()
     statements = f"{query}; SET spark.skipstone.enabled=false; {query}"
     with started(tmp_path, ["spark-sql", "-e", statements], conf) as program:
         log = program.wait()
@@ -376,7 +370,7 @@ def test_spark_shell(lake, tmp_path):
         Thread.sleep(600000)
         """
     )
-    conf = settings() | {"spark.log.level": "INFO"}
+    conf = settings()
     with started(tmp_path, ["spark-shell"], conf, stdin=script) as program:
         program.until("READY ")
         log = program.text()
@@ -420,7 +414,6 @@ def test_connect_server(lake, tmp_path):
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     conf = settings() | {
-        "spark.log.level": "INFO",
         "spark.connect.grpc.binding.port": port,
         "spark.connect.grpc.binding.address": "127.0.0.1",
     }

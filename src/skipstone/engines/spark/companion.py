@@ -40,7 +40,7 @@ def main() -> NoReturn:
         spark = _connect(number)
         _attach(number, spark)
     except ImportError as error:
-        _say(channel, f"refused {sys.executable} has Skipstone, but not all that it needs: {error}")
+        _say(channel, f"refused {_lacking(error)}")
         sys.exit(_REFUSED)
     threading.Event().wait()
     raise AssertionError  # the thread that reads standard input ends the process
@@ -60,7 +60,7 @@ def refusal(environment: os._Environ[str] | dict[str, str]) -> str | None:
         from skipstone import __version__
         from skipstone.engines.spark.bridge.build import source_hash
     except ImportError as error:
-        return f"{sys.executable} has not all that Skipstone needs: {error}"
+        return _lacking(error)
     theirs, ours = environment["SKIPSTONE_BRIDGE_HASH"], source_hash()
     if theirs != ours:
         version = environment["SKIPSTONE_BRIDGE_VERSION"]
@@ -77,6 +77,13 @@ def refusal(environment: os._Environ[str] | dict[str, str]) -> str | None:
             f"{Path(pyspark.__file__).parent}: let it find pyspark {_minor(spark)}"
         )
     return None
+
+
+def _lacking(error: ImportError) -> str:
+    return (
+        f"{sys.executable} has Skipstone, but not all that it needs: {error} (let pip install skipstone for that "
+        "interpreter)"
+    )
 
 
 def _minor(version: str) -> str:
