@@ -559,9 +559,10 @@ def test_what_spark_refuses_is_refused_in_spark_s_words(spark, statement):
 
 
 def test_errors_of_the_parser_beneath_stay_what_they_are(spark):
-    with pytest.raises(AnalysisException) as caught:  # thrown by Spark's parser, and not a ParseException
-        spark.sql("CREATE TABLE t (a INT) PARTITIONED BY (b INT, a)")
-    assert caught.value.getCondition()
+    with pytest.raises(AnalysisException) as caught:  # Spark's parser throws it, and does not declare it
+        spark.sql("DESCRIBE anything AS JSON")
+    assert caught.value.getCondition() == "DESCRIBE_JSON_NOT_EXTENDED"
+    assert not isinstance(caught.value, ParseException)
 
 
 def test_tables_with_indexes_of_their_own_keep_them(spark):
