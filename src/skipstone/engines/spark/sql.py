@@ -170,20 +170,17 @@ def _create(target: Target, statement: Mapping[str, Any], indexes: Sequence[Inde
         msg = f"there is already an index {name} on {target.root}: {', '.join(taken)}; drop it first"
         raise IndexExistsError(msg)
     try:
-        return [_row(create_indexes(target, _named(target, name, indexes, _chosen(statement))))]
+        return [_row(create_indexes(target, _named(target, statement, indexes)))]
     except IndexExistsError:
         if lenient and _called(target, name):  # another statement was faster
             return []
         raise
 
 
-def _chosen(statement: Mapping[str, Any]) -> set[str]:
-    """Return the names that columns of a statement give their indexes."""
-    return {v for entry in statement["columns"] for k, v in entry["options"].items() if k.lower() == "name"}
-
-
-def _named(target: Target, name: str, indexes: Sequence[Index], chosen: set[str]) -> list[Index]:
+def _named(target: Target, statement: Mapping[str, Any], indexes: Sequence[Index]) -> list[Index]:
     """Give the indexes of a statement its name: a single one the name itself, of several each ``name.type(column)``."""
+    name = statement["name"]
+    chosen = {v for column in statement["columns"] for k, v in column["options"].items() if k.lower() == "name"}
     bound = [b.index for b in target.source.bind(indexes)]
     if len(bound) == 1 and not chosen:
         return [dataclasses.replace(bound[0], name=name)]

@@ -11,7 +11,7 @@ import dataclasses
 import difflib
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from skipstone import registry
 from skipstone.errors import IndexingError, SettingError, SkipstoneError
@@ -110,14 +110,14 @@ def _made(group: Sequence[_Column], common: Mapping[str, str]) -> Index:
     _refuse_unknown(index_type, own)
     options = {name: _read(index_type, name, text) for name, text in (given | own).items()}
     _refuse_missing(index_type, options)
-    make: Any = index_type  # each type's constructor has parameters of its own
+    make: Any = index_type  # its parameters are its own
     try:
         if _takes_predicates(index_type):
-            return make({_feature(c): _predicate(c) for c in group}, **options)
+            return cast("Index", make({_feature(c): _predicate(c) for c in group}, **options))
         names = [_EVERY_COLUMN if c.parts == (_EVERY_COLUMN,) else spell_column(c.parts) for c in group]
         if len(names) < len(_positional(index_type)) and hasattr(index_type, "of_geometry"):
-            return make.of_geometry(*names, **options)
-        return make(*names, **options)
+            return cast("Index", make.of_geometry(*names, **options))
+        return cast("Index", make(*names, **options))
     except (TypeError, ValueError) as error:
         msg = f"a {index_type.type_name} index cannot be made of this statement: {_plain(error)}"
         raise SettingError(msg) from error
