@@ -168,9 +168,9 @@ def _holder(spark: Any) -> Any:
     if context is None:
         return None
     service = getattr(getattr(context._jvm, _SERVICE), "MODULE$")
-    if not service.started():
+    # A server has a session once it was asked something.
+    if not service.started() or not spark.version:
         return None
-    assert spark.version  # noqa: S101  (asked of the server, which from then on has the session)
     jvm: Any = context._jvm
     key = jvm.org.apache.spark.sql.connect.service.SessionKey(spark.client._user_id or "", spark.session_id)
     found = service.sessionManager().getIsolatedSessionIfPresent(key)

@@ -118,6 +118,9 @@ class ServedTable:
         """Refresh the indexes, of all objects or of some folders."""
         if indexes:
             raise not_from_a_client("stating indexes in a refresh", "drop and create those that keep SQL")
+        if paths is not None and not paths:
+            msg = "refresh(paths=[]) names nothing: name objects or folders, or leave paths out"
+            raise DatasetError(msg)
         only = "" if paths is None else f" PATH {', '.join(map(_text, paths))}"
         return self._report(f"REFRESH INDEXES ON {self.name}{only}")
 
