@@ -24,6 +24,7 @@ NAMES = (
     "needle",
     "geo_udf",
     "planning",
+    "companion",
     "elasticsearch",
     "encryption",
     "index_many",

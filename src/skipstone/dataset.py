@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any, overload
 
 from skipstone import registry
 from skipstone.engines.spark.client import Client, is_query, said_by
+from skipstone.engines.spark.connect import classic_frame
 from skipstone.engines.spark.planning import attach, planner_of, store_for
+from skipstone.engines.spark.served import files, is_served, not_from_a_client, served_table
 from skipstone.engines.spark.source import SparkSource
 from skipstone.errors import DatasetError
 from skipstone.indexing.create import create_indexes
+from skipstone.indexing.describe import DESCRIBE_SCHEMA, describe_rows
 from skipstone.indexing.drop import drop_indexes
 from skipstone.indexing.refresh import refresh
 from skipstone.indexing.relation import Relation
 from skipstone.indexing.target import Target
-from skipstone.reporting.describe import DESCRIBE_SCHEMA, describe_rows
 from skipstone.reporting.explain import Explanation, explain_scans
 from skipstone.reporting.indicators import Indicators, WorkloadIndicators
 from skipstone.reporting.measuring import measure_indicators
@@ -53,9 +55,13 @@ class Dataset:
     """
 
     def __init__(self, df: DataFrame) -> None:
-        self._spark: SparkSession = attach(df.sparkSession)
         self._df = df
-        self._scan = Client(self._spark).scan(df)
+        self._served = served_table(df)
+        if self._served is not None:
+            self._served.check()
+            return
+        self._spark: SparkSession = attach(df.sparkSession)
+        self._scan = Client(self._spark).scan(classic_frame(df))
         self._relation = Relation.of(self._scan.describe())
 
     @classmethod
@@ -69,12 +75,18 @@ class Dataset:
         **options: Any,
     ) -> Dataset:
         """Return the dataset in a folder; ``schema`` and ``options`` go to Spark's reader as they are."""
-        attach(spark)
+        served = is_served(spark)
+        if served:
+            files(spark, path, format, schema, options)  # raises for what a client cannot ask for
+        else:
+            attach(spark)
         reader = spark.read.format(format).options(**options)
         if schema is not None:
             reader = reader.schema(schema)
         try:
             df = reader.load(path)
+            if not served:
+                classic_frame(df)  # Connect looks at the files no earlier
         except Exception as error:
             msg = f"{path} cannot be read as {format}: {said_by(error)}"
             raise DatasetError(msg) from error
@@ -83,9 +95,13 @@ class Dataset:
     @classmethod
     def for_table(cls, spark: SparkSession, name: str) -> Dataset:
         """Return the dataset behind a table of the catalog."""
-        attach(spark)
+        served = is_served(spark)
+        if not served:
+            attach(spark)
         try:
             df = spark.table(name)
+            if not served:
+                classic_frame(df)
         except Exception as error:
             msg = f"the table {name} cannot be read: {said_by(error)}"
             raise DatasetError(msg) from error
@@ -94,14 +110,9 @@ class Dataset:
     @property
     def root(self) -> str:
         """The folder under which the dataset's objects lie, and beside which its metadata is kept."""
-        roots = (self._relation.table_location,) if self._relation.table_location else self._relation.roots
-        if len(roots) != 1:
-            msg = (
-                f"a dataset has one root folder, this DataFrame reads {len(roots)} paths; index the folder above them "
-                "(queries of some of its files or folders use the same metadata)"
-            )
-            raise DatasetError(msg)
-        return str(roots[0])
+        if self._served is not None:
+            return self._served.root()
+        return self._relation.root
 
     @property
     def dataframe(self) -> DataFrame:
@@ -111,6 +122,8 @@ class Dataset:
     @property
     def is_indexed(self) -> bool:
         """Whether the dataset has any index."""
+        if self._served is not None:
+            return bool(self._served.rows())
         snapshot = self._store().latest(self.root)
         return snapshot is not None and bool(snapshot.indexes)
 
@@ -123,6 +136,8 @@ class Dataset:
             When a column is unknown or of a type that its index does not take, an index exists already, the metadata
             cannot be written, or collecting fails; nothing is committed then.
         """
+        if self._served is not None:
+            return self._served.create_indexes(indexes)
         return create_indexes(self._target(), indexes)
 
     def refresh(self, paths: Iterable[str] | None = None, *, indexes: Iterable[Index] = ()) -> IndexingReport:
@@ -137,15 +152,22 @@ class Dataset:
             never run only because the metadata has it, so without this such an index does not get to know new objects.
             A protected index whose key is lost is made anew when it is stated here.
         """
+        if self._served is not None:
+            return self._served.refresh(None if paths is None else tuple(paths), tuple(indexes))
         return refresh(self._target(), None if paths is None else tuple(paths), tuple(indexes))
 
     def drop_indexes(self, *names: str) -> None:
         """Drop indexes by name, or, without names, all of the dataset's metadata."""
-        drop_indexes(self._target(), names)
+        if self._served is not None:
+            self._served.drop_indexes(names)
+        else:
+            drop_indexes(self._target(), names)
 
     def describe(self) -> DataFrame:
         """Return a row per index: what it is, how many objects it covers, how large it is, when it was refreshed."""
-        return self._spark.createDataFrame(describe_rows(self._target()), DESCRIBE_SCHEMA)
+        if self._served is not None:
+            return self._served.describe()
+        return self._df.sparkSession.createDataFrame(describe_rows(self._target()), DESCRIBE_SCHEMA)
 
     def explain(self, df: DataFrame, *, indicators: bool = False) -> Explanation:
         """Explain what skipping does to a query: labelled tree, clause, what is kept, what was not used and why.
@@ -153,7 +175,9 @@ class Dataset:
         The query is planned, not run.  With ``indicators`` its predicate is run over every object, and what limits
         skipping, the layout or the metadata, is said too.
         """
-        explanation = explain_scans(planner_of(self._spark), df, self.root)
+        if self._served is not None:
+            return Explanation(self._served.explain(df), (), self.indicators(df) if indicators else None)
+        explanation = explain_scans(planner_of(self._spark), classic_frame(df), self.root)
         return explanation.with_indicators(self.indicators(df)) if indicators and explanation.scans else explanation
 
     @overload
@@ -187,9 +211,11 @@ class Dataset:
         >>> logs.indicators([df.where("db_name = 'a'"), df.where("status = 500")]).limit  # doctest: +SKIP
         'layout'
         """
+        if self._served is not None:
+            raise not_from_a_client("measuring indicators", "run 'skipstone indicators' where the data can be read")
         if is_query(queries):
-            return measure_indicators(self._scan, self.root, [queries])[0]
-        return WorkloadIndicators(measure_indicators(self._scan, self.root, list(queries)))
+            return measure_indicators(self._scan, self.root, [classic_frame(queries)])[0]
+        return WorkloadIndicators(measure_indicators(self._scan, self.root, list(map(classic_frame, queries))))
 
     def _target(self) -> Target:
         """Return what index jobs work on: the dataset as the session reads it at this moment."""
@@ -203,4 +229,6 @@ class Dataset:
         return store_for(self._spark, own_settings(self._spark))
 
     def __repr__(self) -> str:
+        if self._served is not None:
+            return f"Dataset({self._served.name})"
         return f"Dataset({self.root!r}, format={self._relation.format!r})"

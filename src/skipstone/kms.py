@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 from skipstone.errors import KeyProviderError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-__all__ = ["KeyProvider", "LocalFileKeys", "load_provider"]
+__all__ = ["KeyProvider", "LocalFileKeys", "allow_providers", "load_provider"]
 
 _KEY = b"key"
 
@@ -109,6 +109,15 @@ class LocalFileKeys(KeyProvider):
         return key
 
 
+_allowed: set[str] | None = None
+
+
+def allow_providers(names: Iterable[str]) -> None:
+    """Let settings name no other providers than these from now on: sessions of this process may be anyone's."""
+    global _allowed  # noqa: PLW0603
+    _allowed = set(names)
+
+
 def load_provider(settings: Mapping[str, str]) -> KeyProvider:
     """Make the provider that the ``kms.*`` settings (without that prefix) describe.
 
@@ -120,6 +129,12 @@ def load_provider(settings: Mapping[str, str]) -> KeyProvider:
     name = settings.get("class", "")
     if not name:
         msg = "spark.skipstone.kms.class is not set: name a key provider, such as skipstone.kms:LocalFileKeys"
+        raise KeyProviderError(msg)
+    if _allowed is not None and name not in _allowed:
+        msg = (
+            f"spark.skipstone.kms.class of this session names {name!r}: a server's companion takes only the one that "
+            "the server's own settings name"
+        )
         raise KeyProviderError(msg)
     module, _, attribute = name.replace(":", ".").rpartition(".")
     try:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from skipstone.stores.metadata_store import MetadataStore
 
 __all__ = [
+    "allow_plugins",
     "find_index",
     "find_store",
     "implications",
@@ -38,6 +39,7 @@ _index_types: dict[str, type[Index]] = {}
 _implications: dict[str, Implication] = {}
 _stores: dict[str, type[MetadataStore]] = {}
 _loaded: set[str] = set()
+_allowed: set[str] | None = None
 _lock = threading.Lock()
 
 
@@ -111,14 +113,28 @@ def known_types() -> tuple[str, ...]:
     return tuple(sorted(_index_types))
 
 
+def allow_plugins(modules: Iterable[str]) -> None:
+    """Let settings name no other modules than these from now on: sessions of this process may be anyone's."""
+    global _allowed  # noqa: PLW0603
+    _allowed = set(modules)
+
+
 def load_plugins(modules: Iterable[str] = ()) -> None:
     """Import the installed plug-ins and the modules that the ``plugins`` setting names, each once.
 
     Raises
     ------
     PluginError
-        When one cannot be imported; the message names it.
+        When one cannot be imported, or is not allowed; the message names it.
     """
+    modules = tuple(modules)
+    for module in modules:
+        if _allowed is not None and module not in _allowed:
+            msg = (
+                f"spark.skipstone.plugins of this session names {module!r}: a server's companion imports only modules "
+                "that the server's own settings name"
+            )
+            raise PluginError(msg)
     for entry in _installed():
         _load_once(f"entry point {entry.name} = {entry.value}", entry.load)
     for module in modules:

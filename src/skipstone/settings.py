@@ -29,6 +29,12 @@ def _positive(text: str) -> int:
     return number
 
 
+def _whole(text: str) -> int:
+    if (number := int(text)) < 0:
+        raise ValueError(text)
+    return number
+
+
 SETTINGS: Final[dict[str, tuple[str, Callable[[str], Any], str]]] = {
     "enabled": ("true", _flag, "true or false"),
     "location": ("", str.strip, "a folder, or nothing for beside the data"),
@@ -36,7 +42,12 @@ SETTINGS: Final[dict[str, tuple[str, Callable[[str], Any], str]]] = {
     "plugins": ("", _names, "module names, separated by commas"),
     "cacheBytes": (str(1 << 30), _positive, "a whole number of bytes above 0"),
     "force": ("false", _flag, "true or false"),
+    "sql.enabled": ("true", _flag, "true or false"),
     "verifyListing": ("false", _flag, "true or false"),
+    "companion.enabled": ("false", _flag, "true or false"),
+    "companion.python": ("", str.strip, "an interpreter, or nothing for the one that PySpark would take"),
+    "companion.path": ("", str.strip, "folders, separated as in PYTHONPATH"),
+    "companion.waitMs": ("10000", _whole, "a whole number of milliseconds"),
     "plannerTimeoutMs": ("30000", _positive, "a whole number of milliseconds above 0"),
 }
 """Name after ``spark.skipstone.``: the default, what reads its text, and what is allowed, for people."""
@@ -63,8 +74,8 @@ def get_setting(spark: SparkSession, name: str) -> Any:
     Returns
     -------
     Any
-        ``bool`` for ``enabled``, ``force`` and ``verifyListing``, ``str`` for ``location`` and ``store``, a tuple of
-        names for ``plugins``, ``int`` for ``plannerTimeoutMs``.
+        ``bool`` for ``enabled``, ``force``, ``sql.enabled`` and ``verifyListing``, ``str`` for ``location`` and
+        ``store``, a tuple of names for ``plugins``, ``int`` for what ends in ``Ms``.
 
     Raises
     ------

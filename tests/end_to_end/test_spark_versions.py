@@ -68,16 +68,15 @@ print("ALL WELL")
 """
 
 
-@pytest.mark.spark_versions
-@pytest.mark.parametrize("version", VERSIONS)
-def test_the_same_on_every_spark(tmp_path, version):
+def run_on(version, script, tmp_path):
+    """Run a script under a release of pyspark, in an environment of its own; give what it printed."""
     home = Path(os.environ.get("SKIPSTONE_TEST_CACHE", REPOSITORY / ".venv-spark")) / version
     python = home / "bin" / "python"
     if not python.exists():
         venv.create(home, with_pip=True)
         wanted = [f"pyspark=={version}", "pyarrow>=18", "pandas>=2.2,<3", "numpy", "xxhash", "typer", "rich"]
         subprocess.run([str(python), "-m", "pip", "install", "-q", *wanted], check=True)
-    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "script.py").write_text(script)
     out = tmp_path / "out.txt"
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "src"), "PYSPARK_PYTHON": str(python)}
     with out.open("w") as file:
@@ -90,4 +89,10 @@ def test_the_same_on_every_spark(tmp_path, version):
             timeout=1200,
         )
     assert code == 0, out.read_text()[-4000:]
-    assert "ALL WELL" in out.read_text()
+    return out.read_text()
+
+
+@pytest.mark.spark_versions
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_same_on_every_spark(tmp_path, version):
+    assert "ALL WELL" in run_on(version, SCRIPT, tmp_path)

@@ -37,6 +37,7 @@ from skipstone.expressions.tree import (
 )
 from skipstone.indexing.collect import CollectPlan, IndexPlan
 from skipstone.indexing.create import create_indexes
+from skipstone.indexing.describe import describe_rows
 from skipstone.indexing.drop import drop_indexes
 from skipstone.indexing.failures import ReadFailedError
 from skipstone.indexing.objects import DataObject
@@ -45,7 +46,6 @@ from skipstone.indexing.relation import Relation
 from skipstone.indexing.target import Target
 from skipstone.querying.plan import plan_scan
 from skipstone.querying.prune import prune
-from skipstone.reporting.describe import describe_rows
 from skipstone.stores.absences import ABSENCES
 from skipstone.stores.packed import PACKED_COLUMNS
 from skipstone.stores.parquet.filesystem import LocalFileSystem

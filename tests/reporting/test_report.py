@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from skipstone import BloomFilterIndex, Dataset, GapListIndex, MinMaxIndex, ValueListIndex
 from skipstone.cli.main import app
 from skipstone.errors import DatasetError, SoundnessError, WorkloadError
-from skipstone.reporting.describe import DESCRIBE_SCHEMA, describe_rows
+from skipstone.indexing.describe import DESCRIBE_SCHEMA, describe_rows
 from skipstone.reporting.report.make import make_report
 from skipstone.reporting.report.workload import Statement
 from tests.stores.keys import key_bytes, key_file, kms_settings

@@ -1,4 +1,4 @@
-"""The command line: ``skipstone demo | index | refresh | describe | explain | indicators | report | drop | jar``.
+"""The command line: ``skipstone index | refresh | describe | explain | report | server-conf | doctor`` and others.
 
 A thin layer: every command makes a quiet Spark session, calls what a program would call, and prints the outcome as
 text or as one JSON document.
@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import skipstone
+from skipstone.cli.doctor import add_doctor
 from skipstone.cli.indexes import parse_index, shorthand
 from skipstone.cli.indicators import add_indicators
 from skipstone.cli.report import add_report
+from skipstone.cli.server_conf import add_server_conf
 from skipstone.cli.support import (
     Output,
     PathArgument,
@@ -264,6 +266,8 @@ def drop(
 
 add_indicators(app)
 add_report(app)
+add_server_conf(app)
+add_doctor(app)
 
 
 def _without_path(reading: Reading, path: str | None, argument: str | None) -> tuple[str | None, str | None]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from skipstone.errors import DatasetError
 from skipstone.expressions.names import parse_column
 from skipstone.indexing.environment import JVM_ZONE, Environment
 from skipstone.indexing.records import ColumnRecord, ReadProfile
@@ -116,6 +117,18 @@ class Relation:
             table_location=described.get("table_location"),
             reads_as={c["n"]: c["d"] for c in described.get("columns", ()) if c.get("d")},
         )
+
+    @property
+    def root(self) -> str:
+        """The one folder under which the objects lie, and beside which their metadata is kept."""
+        roots = (self.table_location,) if self.table_location else self.roots
+        if len(roots) != 1:
+            msg = (
+                f"a dataset has one root folder, this DataFrame reads {len(roots)} paths; index the folder above them "
+                "(queries of some of its files or folders use the same metadata)"
+            )
+            raise DatasetError(msg)
+        return roots[0]
 
     def profiles(self, columns: Iterable[ColumnRecord], groups: Iterable[str]) -> tuple[ReadProfile, ...]:
         """Return what must be equal for metadata of these columns to describe what this scan reads.

@@ -7,22 +7,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from skipstone.engines.spark.client import Client
-from skipstone.expressions.tree import And, Expression, Not, Or
-from skipstone.reporting.stats import ScanStats
+from skipstone.engines.spark.scan_stats import ScanStats
+from skipstone.engines.spark.scan_text import scans_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import DataFrame
 
     from skipstone.engines.spark.planning import SparkPlanner
-    from skipstone.querying.generate_clause import Labelled
-    from skipstone.querying.plan import Plan
     from skipstone.reporting.indicators import Indicators
 
 __all__ = ["Explanation", "explain_scans", "indicator_lines"]
-
-_MOST_LINES = 60
 
 
 @dataclass(frozen=True)
@@ -57,8 +51,7 @@ def explain_scans(planner: SparkPlanner, df: DataFrame, root: str) -> Explanatio
     scans = tuple(e for e in entries if _concerns(e, root))
     if not scans:
         return Explanation(_no_scan(df, root), ())
-    parts = [_scan_text(number, len(scans), s, planner.explained(s.plan)) for number, s in enumerate(scans, 1)]
-    return Explanation("\n\n".join(parts), scans)
+    return Explanation(scans_text(scans, planner.explained), scans)
 
 
 def _concerns(scan: ScanStats, root: str) -> bool:
@@ -75,40 +68,6 @@ def _no_scan(df: DataFrame, root: str) -> str:
         f"This query has no file scan of {root} that Skipstone can see: it reads other files, the result is cached, or "
         "its source is a DataSource V2 reader (spark.sql.sources.useV1SourceList)."
     )
-
-
-def _scan_text(number: int, of: int, scan: ScanStats, plan: Plan | None) -> str:
-    """Return the lines that explain one scan."""
-    counts = scan.objects
-    share = counts.skipped / counts.total if counts.total else 0.0
-    title = f"Scan {number} of {of}: " if of > 1 else ""
-    lines = [
-        f"{title}{scan.table or ', '.join(scan.roots)} ({scan.format})",
-        (
-            f"  reads {counts.kept:,} of {counts.total:,} objects; skips {counts.skipped:,} ({share:.1%}), "
-            f"{scan.bytes_skipped:,} of {scan.bytes_total:,} bytes"
-        ),
-    ]
-    if counts.unindexed or counts.stale:
-        lines.append(f"  among those read: {counts.unindexed:,} not indexed, {counts.stale:,} changed since indexing")
-    if scan.error:
-        lines.append(f"  problem: {scan.error}")
-    for decision in plan.decisions if plan is not None else ():
-        if decision.labelled is not None:
-            lines += [
-                "  predicate, with the clauses that represent its parts:",
-                *_tree(decision.labelled),
-            ]
-    lines.append(f"  clause: {scan.clause or 'none'}")
-    lines.append(f"  indexes used: {', '.join(scan.used) or 'none'}")
-    if scan.not_used:
-        lines += ["  not used:", *(f"    - {reason}" for reason in scan.not_used)]
-    spent = ", ".join(f"{what} {seconds * 1000:.1f} ms" for what, seconds in scan.seconds.items())
-    lines.append(
-        f"  planning: {scan.planning_seconds * 1000:.1f} ms{f' ({spent})' if spent else ''}, "
-        f"{scan.metadata_bytes_read:,} bytes of metadata read"
-    )
-    return "\n".join(lines)
 
 
 def indicator_lines(found: Indicators) -> list[str]:
@@ -160,26 +119,3 @@ def _limit(found: Indicators) -> str:
                 "smaller fpp, longer prefixes, more gaps or boxes), and refresh what is not indexed or has changed."
             )
     return "Neither a better layout nor better metadata would halve what is read."
-
-
-def _tree(labelled: Labelled) -> Iterator[str]:
-    """Draw the labelled tree, a line per vertex, cut when it is very long."""
-    lines = list(_vertex(labelled.tree, labelled, 2))
-    yield from lines[:_MOST_LINES]
-    if len(lines) > _MOST_LINES:
-        yield f"    … {len(lines) - _MOST_LINES:,} more lines"
-
-
-def _vertex(node: Expression, labelled: Labelled, depth: int) -> Iterator[str]:
-    """Draw one vertex and what is below it."""
-    label = " and ".join(map(str, labelled.labels.get(node, ())))
-    mark = f"   ⇐ {label}" if label else ""
-    if isinstance(node, And | Or):
-        yield f"{'  ' * depth}{type(node).__name__.upper()}{mark}"
-        for term in node.terms:
-            yield from _vertex(term, labelled, depth + 1)
-    elif isinstance(node, Not):
-        yield f"{'  ' * depth}NOT{mark}"
-        yield from _vertex(node.child, labelled, depth + 1)
-    else:
-        yield f"{'  ' * depth}{node}{mark}"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 from skipstone.engines.spark.bridge.presence import require_bridge
 from skipstone.engines.spark.client import Client
+from skipstone.engines.spark.connect import is_connect
+from skipstone.engines.spark.scan_stats import ObjectCounts, ScanStats
+from skipstone.engines.spark.served import ServerEntries, is_served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,91 +21,14 @@ if TYPE_CHECKING:
 __all__ = ["ObjectCounts", "ScanStats", "SkippingStats", "last_query", "skipping_stats"]
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectCounts:
-    """Objects of one scan after partition pruning; ``unindexed`` and ``stale`` ones are among the kept."""
-
-    total: int
-    kept: int
-    skipped: int
-    unindexed: int
-    stale: int
-
-
-@dataclass(frozen=True, slots=True)
-class ScanStats:
-    """What happened to one file scan when its query was planned, and when it ran.
-
-    ``clause`` is what was asked of the metadata, ``used`` the indexes that it asked, ``not_used`` a sentence for
-    everything that could not help.
-
-    ``seconds`` splits ``planning_seconds``: ``listing`` the objects, the ``planner`` (making the clause and evaluating
-    it), reading ``metadata``, and the ``match`` of the answer with the listing.
-
-    The rest is ``None`` until the query has run, and then of its latest run: ``run_seconds`` is how long the whole
-    query ran, ``scan_seconds`` the time that its tasks together spent in this scan (columnar scans only: Parquet and
-    ORC), ``rows_read`` and ``files_read`` what the scan gave and opened.  A scan whose result Spark took from an equal
-    one keeps ``None`` in these three.
-    """
-
-    objects: ObjectCounts
-    bytes_total: int
-    bytes_skipped: int
-    metadata_bytes_read: int
-    planning_seconds: float
-    clause: str | None
-    used: tuple[str, ...]
-    not_used: tuple[str, ...]
-    roots: tuple[str, ...]
-    format: str
-    table: str | None
-    condition: str | None
-    error: str | None
-    seconds: dict[str, float]
-    query: int
-    plan: int
-    run_seconds: float | None = None
-    scan_seconds: float | None = None
-    rows_read: int | None = None
-    files_read: int | None = None
-
-    @classmethod
-    def of(cls, entry: dict[str, Any]) -> ScanStats:
-        """Read one entry of the bridge's registry."""
-        return cls(
-            objects=ObjectCounts(**entry["objects"]),
-            bytes_total=entry["bytes_total"],
-            bytes_skipped=entry["bytes_skipped"],
-            metadata_bytes_read=entry.get("metadata_bytes_read") or 0,
-            planning_seconds=entry["planning_seconds"],
-            clause=entry.get("clause"),
-            used=tuple(entry.get("used") or ()),
-            not_used=tuple(entry.get("not_used") or ()),
-            roots=tuple(entry.get("roots") or ()),
-            format=entry.get("format") or "",
-            table=entry.get("table"),
-            condition=entry.get("condition"),
-            error=entry.get("error"),
-            seconds=dict(entry.get("seconds") or {}),
-            query=entry["query"],
-            plan=entry.get("plan") or 0,
-            run_seconds=_seconds(entry.get("run_ms")),
-            scan_seconds=_seconds(entry.get("scan_ms")),
-            rows_read=entry.get("rows_read"),
-            files_read=entry.get("files_read"),
-        )
-
-
-def _seconds(milliseconds: int | None) -> float | None:
-    return None if milliseconds is None else milliseconds / 1_000
-
-
 class SkippingStats(Sequence[ScanStats]):
     """The scans planned inside a ``skipping_stats`` block, oldest first; it grows while the block is open."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._client = Client(spark)
+        self._client = _entries_of(spark)
         self._thread = self._client.thread()
+        # Its server plans on threads of its own, for other clients too.
+        self._session = self._client.session_id() if is_connect(spark) else None
         self._start = self._client.last_entry()
         self._change = self._client.last_change()
         self._end: int | None = None
@@ -122,7 +47,7 @@ class SkippingStats(Sequence[ScanStats]):
             self._change = max(self._change, entry["change"])
             seq = entry["seq"]
             inside = self._start < seq and (self._end is None or seq <= self._end)
-            if inside and self._owns(seq, entry["thread"]):
+            if inside and self._owns(seq, entry):
                 self._entries[seq] = ScanStats.of(entry)
 
     def _fetch(self) -> list[ScanStats]:
@@ -131,13 +56,20 @@ class SkippingStats(Sequence[ScanStats]):
             self._read()
         return [self._entries[seq] for seq in sorted(self._entries)]
 
-    def _owns(self, seq: int, thread: int) -> bool:
-        """Whether an entry is this block's: its own thread's, or one of a thread that had no block of its own."""
+    def _owns(self, seq: int, entry: dict[str, Any]) -> bool:
+        """Whether an entry is this block's: its own thread's, or one of a thread that had no block of its own.
+
+        Of a Connect client, all entries of its session and no others.
+        """
+        if self._session is not None:
+            return bool(entry["session"] == self._session)
+        thread = entry["thread"]
         if thread == self._thread:
             return True
         with _blocks_lock:
             return not any(
-                b._thread == thread and b._start < seq and (b._end is None or seq <= b._end) for b in _blocks
+                b._session is None and b._thread == thread and b._start < seq and (b._end is None or seq <= b._end)
+                for b in _blocks
             )
 
     @overload
@@ -154,6 +86,14 @@ class SkippingStats(Sequence[ScanStats]):
         return f"SkippingStats({self._fetch()!r})"
 
 
+def _entries_of(spark: SparkSession) -> Client | ServerEntries:
+    """Return who is asked what happened to a session's queries."""
+    if is_served(spark):
+        return ServerEntries(spark)
+    require_bridge(spark)
+    return Client(spark)
+
+
 _blocks: list[SkippingStats] = []
 _blocks_lock = threading.Lock()
 _MOST_BLOCKS = 1_000
@@ -163,7 +103,8 @@ _MOST_BLOCKS = 1_000
 def skipping_stats(spark: SparkSession) -> Iterator[SkippingStats]:
     """Collect the statistics of every query planned inside the block.
 
-    Entries of the calling thread come here, and those of threads that have no block of their own.
+    Entries of the calling thread come here, and those of threads that have no block of their own.  A Spark Connect
+    session gets those of its own queries and no others.
 
     Examples
     --------
@@ -172,7 +113,6 @@ def skipping_stats(spark: SparkSession) -> Iterator[SkippingStats]:
     >>> stats[-1].objects.skipped  # doctest: +SKIP
     8189
     """
-    require_bridge(spark)
     block = SkippingStats(spark)
     try:
         yield block
@@ -183,6 +123,10 @@ def skipping_stats(spark: SparkSession) -> Iterator[SkippingStats]:
 
 
 def last_query(spark: SparkSession) -> list[ScanStats]:
-    """Return the statistics of the latest query that the calling thread planned: an entry per file scan."""
-    require_bridge(spark)
-    return [ScanStats.of(entry) for entry in Client(spark).entries_of_last_query()]
+    """Return the statistics of the latest query that the calling thread planned: an entry per file scan.
+
+    Of a Spark Connect session, of the latest query that the server planned for it.
+    """
+    client = _entries_of(spark)
+    entries = client.entries_of_last_query(client.session_id() if is_connect(spark) else None)
+    return [ScanStats.of(entry) for entry in entries]

@@ -12,8 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.indexing.helpers import bind, rows_of, source_and_objects
-from tests.support import conf
 
 from skipstone.engines.spark.aggregates import aggregates_of, collect_with_aggregates
 from skipstone.engines.spark.arrow_job import collect_with_arrow
@@ -22,6 +20,8 @@ from skipstone.engines.spark.footers import collect_from_footers, footer_roles
 from skipstone.indexes.feature.index import FeatureIndex
 from skipstone.indexes.minmax import MinMaxIndex
 from skipstone.indexes.value_list import ValueListIndex
+from tests.indexing.helpers import bind, rows_of, source_and_objects
+from tests.support import conf
 
 TYPES = {
     "b": "BOOLEAN",

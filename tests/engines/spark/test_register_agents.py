@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from tests.support import assert_same_rows, write_objects
 
 import skipstone
 from skipstone import Dataset, FormattedIndex
 from skipstone.engines.spark.register_agents import _agent_name_function, _versions
 from skipstone.errors import PluginError
+from tests.support import assert_same_rows, write_objects
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
 CHROME = "Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36"

@@ -57,14 +57,6 @@ def test_the_session_has_the_bridge(spark):
     assert EXTENSION in spark.conf.get("spark.sql.extensions").split(",")
 
 
-def test_connect_is_refused(monkeypatch):
-    with pytest.raises(UnsupportedSparkError, match="Spark Connect"):
-        configure(SparkSession.builder.remote("sc://somewhere"))
-    monkeypatch.setenv("SPARK_REMOTE", "sc://somewhere")
-    with pytest.raises(UnsupportedSparkError, match="Spark Connect"):
-        configure(SparkSession.builder)
-
-
 @pytest.mark.parametrize("version", ["3.5.1", "5.0.0"])
 def test_other_versions_are_refused(monkeypatch, version):
     monkeypatch.setattr("pyspark.__version__", version)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support import conf
 
 import skipstone
 from skipstone import Dataset, MinMaxIndex
 from skipstone.engines.spark.visible_metadata import METADATA_FOLDER
 from skipstone.errors import DatasetError
 from skipstone.stores.parquet.layout import HIDDEN_FOLDER
+from tests.support import conf
 
 SETTING = "spark.sql.files.ignoredPathSegmentRegex"
 SHOWN = "^[.]"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from skipstone.engines.spark.arrow_job import OBJECT_COLUMN, plan_inputs, with_rowless
+from skipstone.engines.spark.classic_frames import expression
 from skipstone.indexing.collect import ObjectStates
 from skipstone.indexing.metadata_type import MetadataType
 
@@ -50,13 +51,11 @@ def collect_with_aggregates(
     aggregates: Sequence[Mapping[str, str]],
 ) -> pa.Table:
     """Collect the metadata of objects by one aggregation; return a block table, as ``collect_with_arrow`` does."""
-    from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
-
     frame, whole_up_to = source.read(objects)
     _, plan = plan_inputs(frame, bound, whole_up_to)
     flaws = f"count_if({source.flaw})" if source.flaw is not None else "0"
     distinct = list(dict.fromkeys([_ROWS, flaws, *(sql for one in aggregates for sql in one.values())]))
-    columns = [F.expr(sql).alias(str(i)) for i, sql in enumerate(distinct)]
+    columns = [expression(frame, sql).alias(str(i)) for i, sql in enumerate(distinct)]
     rows = frame.groupBy(OBJECT_COLUMN).agg(*columns).collect()
     place = {sql: i + 1 for i, sql in enumerate(distinct)}
     finished = plan.finished_objects()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from skipstone.engines.spark.classic_frames import expression, map_in_arrow
 from skipstone.engines.spark.physical import arrived_type, physical_expression
 from skipstone.engines.spark.shipping import dump_for_executors, dump_on_executor, load_on_executor, ship
 from skipstone.engines.spark.silent import collect_silently, must_be_silent
@@ -52,11 +53,12 @@ def collect_with_arrow(source: SparkSource, objects: Sequence[DataObject], bound
     def merge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return merge_parts(load_on_executor(payload), known.value, batches, load_on_executor)
 
-    emitted = selected.mapInArrow(collect, EMITTED)
+    emitted = map_in_arrow(selected, collect, EMITTED)
     in_parts = sum(o.length > whole_up_to for o in objects)
     if in_parts:
         tasks = min(in_parts, context.defaultParallelism * _MERGING_TASKS_PER_CORE)
-        emitted = emitted.repartition(tasks, "object").sortWithinPartitions("object").mapInArrow(merge, EMITTED)
+        sorted_parts = emitted.repartition(tasks, "object").sortWithinPartitions("object")
+        emitted = map_in_arrow(sorted_parts, merge, EMITTED)
     try:
         found = emitted.select("data")
         silent = must_be_silent(bound)
@@ -161,11 +163,9 @@ def _input(expression: str, bound: BoundIndex) -> str:
 def _select(frame: DataFrame, expressions: Sequence[str]) -> DataFrame:
     """Select expressions after the object's number, named by their place."""
     from pyspark.errors import PySparkException
-    from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
 
-    columns: list[Any] = [F.col(OBJECT_COLUMN)]
     try:
-        return frame.select(*columns, *(F.expr(e).alias(str(i)) for i, e in enumerate(expressions)))
+        return frame.select(OBJECT_COLUMN, *(expression(frame, e).alias(str(i)) for i, e in enumerate(expressions)))
     except PySparkException as error:
         msg = f"Spark cannot compute what the indexes ask for ({', '.join(expressions)}): {str(error).splitlines()[0]}"
         raise IndexingError(msg) from error

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from pyspark.errors import PySparkException
 
+from skipstone.engines.spark.connect import classic_session
 from skipstone.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -37,10 +38,11 @@ class Client:
     Parameters
     ----------
     spark
-        A session that has the bridge (see ``bridge.presence.require_bridge``).
+        A session that has the bridge (see ``bridge.presence.require_bridge``), or a Connect client of one here.
     """
 
     def __init__(self, spark: SparkSession) -> None:
+        spark = classic_session(spark)
         self.spark = spark
         self.jvm: Any = spark._jvm
         self._session: Any = spark._jsparkSession
@@ -73,11 +75,23 @@ class Client:
 
     def register(self, planner: object) -> None:
         """Let a planner answer the optimizer rule."""
+        self._start_callbacks()
+        self._bridge.register(planner)
+
+    def register_companion(self, number: int, planner: object) -> bool:
+        """Let the planner of a companion answer the optimizer rule; return whether the companion is still wanted."""
+        self._start_callbacks()
+        return bool(self.jvm.org.apache.spark.sql.skipstone.Companion.attach(number, planner))
+
+    def _start_callbacks(self) -> None:
         from pyspark import java_gateway
 
         start: Any = java_gateway.ensure_callback_server_started
         start(self.spark.sparkContext._gateway)
-        self._bridge.register(planner)
+
+    def interrupted(self) -> bool:
+        """Whether the JVM's thread that serves this one was interrupted, as a cancelled statement's is."""
+        return bool(self._bridge.interrupted())
 
     # --- what happened to queries --------------------------------------------------------------------------------
 
@@ -98,10 +112,15 @@ class Client:
         self._bridge.settle()
         return list(json.loads(self._bridge.entriesChangedSince(change)))
 
-    def entries_of_last_query(self) -> list[dict[str, Any]]:
-        """Return the entries of the latest query that this thread planned."""
+    def session_id(self) -> str:
+        """Return what entries tell their session by."""
+        return str(self._session.sessionUUID())
+
+    def entries_of_last_query(self, session: str | None = None) -> list[dict[str, Any]]:
+        """Return the entries of the latest query that this thread planned, or that any thread did for a session."""
         self._bridge.settle()
-        return list(json.loads(self._bridge.entriesOfLastQuery()))
+        asked = self._bridge.entriesOfLastQuery() if session is None else self._bridge.entriesOfLastQuery(session)
+        return list(json.loads(asked))
 
     def entries_of(self, plan: Callable[[], object]) -> list[dict[str, Any]]:
         """Return the entries of what this thread plans in a call."""
@@ -173,8 +192,8 @@ class Client:
         self._bridge.listFolder(self._session, folder, str(file))
 
     def hadoop_settings(self) -> Any:
-        """Return Hadoop's settings with the session's own in them."""
-        return self._session.sessionState().newHadoopConf()
+        """Return Hadoop's settings with the session's own in them; in a planner's call, the query's session's."""
+        return self._bridge.hadoopSettings(self._session)
 
     def pattern(self, regex: str) -> Callable[[str], bool]:
         """Return what tells whether one of Java's regular expressions finds something in a text."""

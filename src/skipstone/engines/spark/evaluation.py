@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from skipstone.engines.spark.classic_frames import expression, map_in_arrow
 from skipstone.engines.spark.client import Client
 from skipstone.engines.spark.shipping import dump_for_executors, load_on_executor, ship
 from skipstone.errors import MetadataStoreError
@@ -76,13 +77,12 @@ class SparkPartEvaluator:
     ) -> Iterator[tuple[str, int, int, bytes]]:
         """Run the clause over parts; gives runs of rows and their bits."""
         from pyspark.errors import PySparkException
-        from pyspark.sql import functions as F  # noqa: N812
 
         frame = Client(self._spark).parts([part.path for part in parts])
         chosen = frame.select(
-            F.col("_metadata.file_name").alias(_FILE),
-            F.col("_metadata.row_index").alias(_ROW),
-            *(F.col(f"`{name}`") for name in columns),
+            expression(frame, "_metadata.file_name").alias(_FILE),
+            expression(frame, "_metadata.row_index").alias(_ROW),
+            *(frame[f"`{name}`"] for name in columns),
         )
         ship(self._spark.sparkContext)
         payload = dump_for_executors((clause, dict(fields)), [index for index, _ in clause.requires], _types_in(clause))
@@ -93,7 +93,7 @@ class SparkPartEvaluator:
                 yield from _answers(batch, shipped, sources)
 
         try:
-            table = chosen.mapInArrow(run, _ANSWER).toArrow()
+            table = map_in_arrow(chosen, run, _ANSWER).toArrow()
         except PySparkException as error:
             msg = f"Spark could not evaluate the metadata in {parts[0].path.rsplit('/', 1)[0]}: {str(error)[:500]}"
             raise MetadataStoreError(msg) from error

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from skipstone.engines.spark.client import Client
+from skipstone.engines.spark.connect import classic_session
 from skipstone.engines.spark.worker_packages import WorkerPackages
 from skipstone.errors import IndexingError
 from skipstone.functions.identity.identities import VERSION_SETTING, FunctionIdentities, calls_of
@@ -76,6 +77,7 @@ def state_version(spark: SparkSession, name: str, version: str) -> None:
     if not found["id"]:
         msg = f"{name} is a function of the catalog, and nothing shows when that is replaced: it cannot have a version"
         raise IndexingError(msg)
+    spark = classic_session(spark)
     bound = session_identities(spark).bound(found["k"], found["id"])
     spark.conf.set(f"spark.skipstone.{VERSION_SETTING}{name.lower()}", f"{bound} {version}")
 
@@ -124,6 +126,7 @@ class Promise:
 
 def promise_of(spark: SparkSession, name: str) -> Promise | None:
     """Bind what is said of a name to the function that is registered under it now; ``None`` as for ``raw_identity``."""
+    spark = classic_session(spark)
     found = _registered(spark, name)
     if found is None or not found["id"]:
         return None

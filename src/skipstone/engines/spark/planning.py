@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections import OrderedDict
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -22,9 +23,11 @@ from skipstone import indexes, registry
 from skipstone.engines.spark.bridge.presence import require_bridge
 from skipstone.engines.spark.choice import CHOICE, Choice
 from skipstone.engines.spark.client import Client
+from skipstone.engines.spark.connect import classic_session
 from skipstone.engines.spark.evaluation import SparkPartEvaluator
 from skipstone.engines.spark.functions import query_identities
 from skipstone.engines.spark.hadoop import file_system_for
+from skipstone.engines.spark.sql import Answerer, answer
 from skipstone.errors import SettingError, SkipstoneError
 from skipstone.expressions.from_spark import read_expression
 from skipstone.functions.geo.implications import SedonaFunctions
@@ -47,7 +50,7 @@ if TYPE_CHECKING:
 
     from skipstone.stores.metadata_store import MetadataStore, Snapshot
 
-__all__ = ["SparkPlanner", "attach", "planner_of", "store_for"]
+__all__ = ["SparkPlanner", "attach", "attach_companion", "planner_of", "store_for"]
 
 _MOST_PLANS = 256
 _MOST_SNAPSHOTS = 64
@@ -110,6 +113,16 @@ class SparkPlanner:
                 Path(file.name).unlink(missing_ok=True)
                 raise
         return str(Path(file.name))
+
+    def command(self, session: Any, key: int, text: str) -> bytes:
+        """Carry out the statement on indexes that ends with ``text``, by a session (a Java object): the caller's."""
+        from pyspark.sql import SparkSession
+
+        with self._lock:
+            pieces = self._parts.pop(key, [])
+        # The store lives longer than the caller's session: it belongs to the planner's own.
+        answerer = Answerer(partial(store_for, self._spark), self.explained)
+        return answer(answerer, SparkSession(self._spark.sparkContext, session), "".join([*pieces, text]))
 
     def explained(self, key: int) -> Plan | None:
         """Return a recent plan for ``explain``: its labelled trees, without which objects were kept."""
@@ -228,7 +241,7 @@ _planners: dict[str, SparkPlanner] = {}
 
 
 def attach(spark: SparkSession) -> SparkSession:
-    """Register the planner with the bridge of a session's application, once.
+    """Register the planner with the bridge of a session's application, once; gives the session that the JVM knows.
 
     Raises
     ------
@@ -236,13 +249,8 @@ def attach(spark: SparkSession) -> SparkSession:
         When the session runs without Skipstone's extension.
     """
     require_bridge(spark)
-    for index_type in indexes.BUILT_IN:
-        registry.register_index(index_type)
-    provide_services(_services)
-    for name, store_type in _BUILT_IN_STORES.items():
-        registry.register_store(name, store_type)
-    registry.register_implication("elements", ElementImplication())
-    registry.register_implication("sedona", SedonaFunctions())
+    spark = classic_session(spark)
+    _fill_registry()
     application = _application(spark)
     if application not in _planners:
         planner = _planners.setdefault(application, SparkPlanner(spark))
@@ -250,7 +258,24 @@ def attach(spark: SparkSession) -> SparkSession:
     return spark
 
 
+def attach_companion(spark: SparkSession, number: int) -> bool:
+    """Register the planner of a companion process; return whether the bridge still wants it."""
+    _fill_registry()
+    planner = _planners.setdefault(_application(spark), SparkPlanner(spark))
+    return Client(spark).register_companion(number, planner)
+
+
+def _fill_registry() -> None:
+    """Make known what Skipstone has of its own."""
+    for index_type in indexes.BUILT_IN:
+        registry.register_index(index_type)
+    provide_services(_services)
+    for name, store_type in _BUILT_IN_STORES.items():
+        registry.register_store(name, store_type)
+    registry.register_implication("elements", ElementImplication())
+    registry.register_implication("sedona", SedonaFunctions())
+
+
 def planner_of(spark: SparkSession) -> SparkPlanner:
     """Return the planner that serves a session."""
-    attach(spark)
-    return _planners[_application(spark)]
+    return _planners[_application(attach(spark))]

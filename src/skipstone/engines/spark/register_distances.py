@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from skipstone.engines.spark.connect import classic_session
 from skipstone.engines.spark.functions import promise_of, raw_identity, state_version, why_unidentified
 from skipstone.engines.spark.shipping import ship
 from skipstone.errors import IndexingError, SettingError
@@ -36,7 +37,7 @@ def register(spark: SparkSession) -> None:
     """
     from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
 
-    ship(spark.sparkContext)
+    ship(classic_session(spark).sparkContext)
     make: Any = getattr(F, "arrow_udf", None)  # since Spark 4.1
     for function in FUNCTIONS:
         registered = F.udf(_by_rows(function), "double") if make is None else make(function, "double")
@@ -94,6 +95,7 @@ def vouch_for(spark: SparkSession, name: str, sample: Sequence[Any] = ()) -> Non
     if promise is None:
         msg = f"{why_unidentified(spark, name)}, then vouch for it"
         raise IndexingError(msg)
+    spark = classic_session(spark)
     _check_metric(spark, name, list(sample)[:_MOST_SAMPLED])
     computed = lru_cache(maxsize=256)(lambda calls: _computed(spark, calls))
 

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
 from skipstone import registry
+from skipstone.engines.spark.connect import classic_session
 from skipstone.engines.spark.functions import raw_identity
 from skipstone.errors import PluginError, SettingError
 from skipstone.functions.geo.implications import GeoFunction, RegisteredFunctions
@@ -60,7 +61,7 @@ def register(spark: SparkSession, *, order: Literal["lat_lng", "lng_lat"] = "lat
     from skipstone.functions.geo import functions
 
     require_bridge(spark)
-    ship(spark.sparkContext)
+    ship(classic_session(spark).sparkContext)
     made: Any = spark_functions  # its stubs leave pandas_udf out
     lat_first = order == "lat_lng"
     for name, (operation, returned, _) in functions.FUNCTIONS.items():

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import skipstone
 from skipstone.errors import DatasetError, SkipstoneError
+from skipstone.indexing.describe import DESCRIBE_SCHEMA, describe_rows
 from skipstone.indexing.objects import STATE_COLUMNS, recorded_states
-from skipstone.reporting.describe import DESCRIBE_SCHEMA, describe_rows
 from skipstone.reporting.indicators import Indicators, WorkloadIndicators
 from skipstone.reporting.report.page import page
 from skipstone.reporting.report.queries import COUNTS, PlannedQuery, measure_queries, plan_query, query_data

@@ -2,6 +2,7 @@ package org.apache.spark.sql.skipstone
 
 import scala.jdk.CollectionConverters._
 
+import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.{classic, Row, SparkSession}
@@ -11,7 +12,7 @@ object Bridge {
   @volatile private[skipstone] var planner: Planner = _
 
   /** From now on queries ask this planner; null: none, and every plan is left as it is. */
-  def register(planner: Planner): Unit = this.planner = planner
+  def register(planner: Planner): Unit = Companion.yieldTo(planner)
 
   def registered(): Planner = planner
 
@@ -22,11 +23,18 @@ object Bridge {
   }
 
   def threadId(): Long = Thread.currentThread().getId
+  def interrupted(): Boolean = Thread.currentThread().isInterrupted
   def lastSeq(): Long = Stats.last()
   def lastChange(): Long = Stats.lastChange()
   def entriesSince(seq: Long): String = Stats.since(seq)
   def entriesChangedSince(change: Long): String = Stats.changedSince(change)
-  def entriesOfLastQuery(): String = Stats.ofLastQuery(threadId())
+  def entriesOfLastQuery(): String = {
+    val thread = threadId()
+    Stats.ofLastQuery(_.thread == thread)
+  }
+
+  /** The same of a session, whichever thread planned for it: a Connect server plans on threads of its own. */
+  def entriesOfLastQuery(session: String): String = Stats.ofLastQuery(_.session == session)
 
   /** Wait until the entries of all queries that have run by now tell so. */
   def settle(): Unit = Runs.settle()
@@ -101,8 +109,11 @@ object Bridge {
 
   /** The files directly in a folder, and ranges of one file; see [[StoredFiles]]. */
   def listFolder(session: classic.SparkSession, folder: String, localFile: String): Unit =
-    StoredFiles.list(session, folder, localFile)
+    StoredFiles.list(PlannerCalls.caller(session), folder, localFile)
 
   def readRanges(session: classic.SparkSession, path: String, length: Long, ranges: String, localFile: String): String =
-    StoredFiles.read(session, path, length, ranges, localFile)
+    StoredFiles.read(PlannerCalls.caller(session), path, length, ranges, localFile)
+
+  /** Hadoop's settings with a session's own in them: of the query that is being planned, where this is for one. */
+  def hadoopSettings(session: classic.SparkSession): Configuration = PlannerCalls.caller(session).sessionState.newHadoopConf()
 }

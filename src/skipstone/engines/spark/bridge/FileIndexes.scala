@@ -69,6 +69,14 @@ private[skipstone] class Decided(
   }
 }
 
+/** What was decided of a scan, for those who look at its plan. */
+private[skipstone] class Outcome(val kept: Int, val total: Int, val bytesSkipped: Long, val clause: String) {
+  /** How long deciding took; known a moment after the rest. */
+  @volatile var nanoseconds: Long = 0L
+
+  def counts: String = s"$kept of $total objects"
+}
+
 /**
  * The objects that a query needs, of those that `base` lists.
  *
@@ -85,8 +93,7 @@ private[skipstone] class SkipstoneFileIndex(
     override protected val directories: Seq[PartitionDirectory],
     digest: String,
     keptBytes: Long,
-    kept: Int,
-    total: Int,
+    val planned: Outcome,
     decided: Decided,
     val still: Still) extends ListedFileIndex {
   @volatile private var refreshed = false
@@ -117,6 +124,9 @@ private[skipstone] class SkipstoneFileIndex(
     base.refresh()
   }
 
+  /** Whether all that `base` lists is read, since what was planned is no longer known to be right. */
+  def standsAside: Boolean = refreshed
+
   private def contents: String = if (refreshed) "" else digest
 
   override def equals(other: Any): Boolean = other match {
@@ -126,7 +136,7 @@ private[skipstone] class SkipstoneFileIndex(
 
   override def hashCode(): Int = base.hashCode()
 
-  override def toString: String = s"SkipstoneFileIndex($kept of $total objects of ${rootPaths.take(5).mkString(", ")})"
+  override def toString: String = s"SkipstoneFileIndex(${planned.counts} of ${rootPaths.take(5).mkString(", ")})"
 }
 
 /** Given objects, each a partition of its own that carries the object's number as its last value. */

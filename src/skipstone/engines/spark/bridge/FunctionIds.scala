@@ -33,7 +33,7 @@ private[skipstone] case class FunctionId(name: String, kind: String, id: String,
  *    where these are not at their default.
  *
  * An id that begins with `~` tells functions apart within this application only: what the function
- * does is not all in it (a broadcast variable, a lambda whose class is made up at run time, a class
+ * does is not all in it (a broadcast variable, files that its session brought for itself, a lambda whose class is made up at run time, a class
  * in a folder, whose neighbours may change). One that begins with `!` tells nothing: a jar changed
  * under its path, and whether the classes that run are of before or after is not known. A class of
  * `udt:` that ends so travels with its type.
@@ -109,7 +109,13 @@ private[skipstone] object FunctionIds {
     val id = if (types.isEmpty) of("") else of(types.mkString("/udt:", ",", ""))
     commands.synchronized(Seq(id, of("")).foreach(commands.put(_, command)))
     val elsewhere = settings.contains(Interpreter)
-    if (elsewhere || (p.func.broadcastVars != null && !p.func.broadcastVars.isEmpty)) s"~$id" else id
+    if (elsewhere || hasModules || (p.func.broadcastVars != null && !p.func.broadcastVars.isEmpty)) s"~$id" else id
+  }
+
+  // Files that a client brought to its session alone may hide the modules that workers otherwise find.
+  private def hasModules: Boolean = classic.SparkSession.getActiveSession.exists { session =>
+    val context = session.sparkContext
+    Seq(context.addedFiles, context.addedArchives).exists(_.get(session.sessionUUID).exists(_.nonEmpty))
   }
 
   // By name, with a digest of the pickled class that workers take where its module has none; that of a notebook has none.

@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.plans.physical.{Partitioning, SinglePartiti
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.datasources._
+import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
 /**
@@ -27,8 +28,14 @@ import org.apache.spark.sql.vectorized.ColumnarBatch
  */
 case class GuardedScanExec(child: SparkPlan) extends UnaryExecNode {
   @transient private lazy val guard = new Guard(child.asInstanceOf[SparkPlan with FileSourceScanLike])
+  private def location: Option[SkipstoneFileIndex] = child match {
+    case scan: FileSourceScanLike => Option(scan.relation.location).collect { case l: SkipstoneFileIndex => l }
+    case _ => None
+  }
 
   override def nodeName: String = "SkipstoneScan"
+  override protected def stringArgs: Iterator[Any] = location.iterator.map(ScanMetrics.planned)
+  override lazy val metrics: Map[String, SQLMetric] = ScanMetrics.of(sparkContext)
   override def output: Seq[Attribute] = child.output
   override def outputPartitioning: Partitioning = child.outputPartitioning
   override def outputOrdering: Seq[SortOrder] = child.outputOrdering
@@ -43,7 +50,9 @@ case class GuardedScanExec(child: SparkPlan) extends UnaryExecNode {
   private def run[T: ClassTag](execute: SparkPlan => RDD[T]): RDD[T] = {
     val kept = if (guard.still.holds) guard.over(execute(child), execute) else None
     // The reader is made by now; a setting that changed while it was made shows here.
-    val rows = kept.filter(_ => guard.still.holds).getOrElse(execute(guard.whole))
+    val held = kept.filter(_ => guard.still.holds)
+    location.foreach(ScanMetrics.post(sparkContext, metrics, _, held.isDefined))
+    val rows = held.getOrElse(execute(guard.whole))
     if (outputPartitioning == SinglePartition && rows.getNumPartitions > 1) rows.coalesce(1) else rows
   }
 }

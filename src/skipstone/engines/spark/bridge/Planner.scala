@@ -10,6 +10,8 @@ import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
 
+import org.apache.spark.sql.classic
+
 /**
  * What decides which objects a query needs; implemented in Python, called through Py4J.
  *
@@ -28,6 +30,12 @@ trait Planner {
 
   /** Path of a local temporary file with the snapshot's object table; the reader deletes it. */
   def objects(snapshot: String): String
+
+  /**
+   * Carry out a statement on indexes (JSON) by the session of whoever asks; earlier pieces came by `part`.
+   * Answer: UTF-8 JSON, `rows` (lists of values) or an `error` (condition, state, message).
+   */
+  def command(session: classic.SparkSession, key: Long, text: String): Array[Byte]
 }
 
 /** Thrown into a query in force mode only: an indexed dataset that no index can serve. */
@@ -58,23 +66,40 @@ private[skipstone] object PlannerCalls {
   // hangs must not eat threads; the caller that finds the pool full reads everything.
   private val pool = new ThreadPoolExecutor(0, 64, 30, TimeUnit.SECONDS,
     new SynchronousQueue[Runnable], (task: Runnable) => {
-      val thread = new Thread(task, s"skipstone-planner-${threads.incrementAndGet()}")
+      val thread = new Thread(() => {
+        classic.SparkSession.clearActiveSession() // inherited: it would be kept alive by a thread that others use
+        task.run()
+      }, s"skipstone-planner-${threads.incrementAndGet()}")
       thread.setDaemon(true)
       thread
     })
 
+  // Py4J answers a planner's own calls on the thread that called the planner.
+  private val callers = new ThreadLocal[classic.SparkSession]
+
+  /** The session of the query that this thread is planning; otherwise the given one. */
+  def caller(session: classic.SparkSession): classic.SparkSession =
+    Option(callers.get).filter(_.sparkContext eq session.sparkContext).getOrElse(session)
+
   def within[T](milliseconds: Long)(body: => T): T = {
     val loader = Thread.currentThread().getContextClassLoader
+    val session = classic.SparkSession.getActiveSession
     val future = try pool.submit(new Callable[T] {
       override def call(): T = {
         Thread.currentThread().setContextClassLoader(loader)
-        body
+        session.foreach(callers.set)
+        try body finally callers.remove()
       }
     }) catch {
       case _: RejectedExecutionException => throw new IllegalStateException("planner is busy: 64 calls under way")
     }
-    try future.get(milliseconds, TimeUnit.MILLISECONDS) catch {
+    try {
+      val answer = future.get(milliseconds, TimeUnit.MILLISECONDS)
+      Companion.answered()
+      answer
+    } catch {
       case _: TimeoutException =>
+        Companion.timedOut(milliseconds)
         future.cancel(true)
         throw new IllegalStateException(s"planner gave no answer within $milliseconds ms")
       case e: ExecutionException => throw e.getCause
@@ -89,6 +114,14 @@ private[skipstone] object PlannerCalls {
     val pieces = split(request)
     pieces.init.foreach(planner.part(key, _))
     decode(planner.plan(key, pieces.last))
+  }
+
+  /** On this thread, whose jobs are the statement's, and for as long as it takes. */
+  def command(planner: Planner, session: classic.SparkSession, request: String): String = {
+    val key = keys.incrementAndGet()
+    val pieces = split(request)
+    pieces.init.foreach(planner.part(key, _))
+    new String(planner.command(session, key, pieces.last), UTF_8)
   }
 
   // Py4J doubles backslashes, so they count twice.

@@ -114,11 +114,13 @@ private[skipstone] class RelationJson(rel: LogicalRelation, running: classic.Spa
   private def settings(functions: Set[String]): Seq[(String, String)] =
     ("caseSensitive" -> conf.caseSensitiveAnalysis.toString) +: ("sessionTimeZone" -> conf.sessionLocalTimeZone) +:
       conf.getAllConfs.filter { case (name, _) => name == RelationJson.HiddenNames || name.startsWith("spark.skipstone.") &&
+          !name.startsWith(RelationJson.OfCompanion) &&
           (!name.startsWith(RelationJson.Stated) || functions(name.stripPrefix(RelationJson.Stated)))
       }.toSeq.sorted
 }
 
 private[skipstone] object RelationJson {
+  private val OfCompanion = "spark.skipstone.companion."
   private val Stated = "spark.skipstone.function."
   private val HiddenNames = "spark.sql.files.ignoredPathSegmentRegex"
 }

@@ -14,10 +14,16 @@ import org.apache.spark.sql.execution.datasources.FileIndex
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 
 /** What Spark counted in one scan when its query ran; a counter that the scan does not have is -1. */
-private[skipstone] class ScanRun(val location: FileIndex, val filters: Set[Int], metric: String => Long) {
+private[skipstone] class ScanRun(found: FileIndex, val filters: Set[Int], metric: String => Long) {
+  private var index = found
   val milliseconds: Long = metric("scanTime")
   val rows: Long = metric("numOutputRows")
   val files: Long = metric("numFiles")
+
+  def location: FileIndex = index
+
+  /** An entry outlives its query: what it lists, and the session that it belongs to, must not be kept by it. */
+  def forget(): Unit = index = null
 }
 
 /** Told by Spark when a query has run: completes the entries of its scans. */

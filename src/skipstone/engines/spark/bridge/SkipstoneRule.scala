@@ -23,6 +23,11 @@ class SkipstoneExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     extensions.injectPreCBORule(session => new SkipstoneRule(session))
     extensions.injectColumnar(_ => new GuardScans)
+    extensions.injectParser((_, parser) => StatementParser.over(parser))
+    extensions.injectHintResolutionRule(_ => new ClaimIndexStatements)
+    extensions.injectResolutionRule(session => new ResolveIndexStatements(session))
+    SessionEntries.inject(extensions)
+    Companion.start()
   }
 }
 
@@ -38,13 +43,12 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
     if (Capture.active) return Capture.from(plan)
-    val planner = Bridge.planner
-    if (planner == null || !isTrue("spark.skipstone.enabled", "true")) {
+    if ((Bridge.planner == null && !Companion.isWanted) || !isTrue("spark.skipstone.enabled", "true")) {
       if (PlannedScans.watched) watch(Try(PruneFileSourcePartitions(plan)).getOrElse(plan))
       plan
     } else guarded(plan) {
       if (!plan.exists(candidate)) plan
-      else wrap(Try(PruneFileSourcePartitions(plan)).getOrElse(plan), planner)
+      else wrap(Try(PruneFileSourcePartitions(plan)).getOrElse(plan), Companion.planner(session))
     }(error => warnOnce(s"Skipstone left a plan alone: $error"))
   }
 
@@ -83,7 +87,8 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
       entry.condition = condition.flatMap(c => guarded(Option.empty[String])(Some(c.sql.take(2000)))(_ => ()))
       val timeout = Try(conf.getConfString("spark.skipstone.plannerTimeoutMs", "30000").toLong).getOrElse(30000L)
       val environments = described.environments()
-      val decision = guarded(Option.empty[Decision]) {
+      if (planner == null) entry.notes = entry.notes :+ s"nobody planned: ${Companion.absence}"
+      val decision = if (planner == null) None else guarded(Option.empty[Decision]) {
         val request = Json.text { g =>
           g.writeStartObject()
           g.writeFieldName("relation")
@@ -117,6 +122,7 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
         throw e
     } finally {
       entry.totalNs = System.nanoTime() - start
+      entry.planned.foreach(_.nanoseconds = entry.totalNs)
       Stats.add(entry)
       if (entry.wrapped) logInfo(f"Skipstone: read ${entry.kept} of ${entry.total} objects " +
         f"(${entry.bytesSkipped} of ${entry.bytesTotal} bytes skipped) of ${entry.roots.headOption.getOrElse("")} " +
@@ -264,7 +270,10 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     }
     val digest = ExpressionJson.hex(ExpressionJson.md5(listing.digest ++ keep.toByteArray))
     val keptBytes = entry.bytesTotal - entry.bytesSkipped
-    val location = new SkipstoneFileIndex(fs.location, directories, digest, keptBytes, entry.kept, entry.total, decided, still)
+    val clause = entry.header.map(_.path("clause").asText("")).getOrElse("")
+    val planned = new Outcome(entry.kept, entry.total, entry.bytesSkipped, clause)
+    entry.planned = Some(planned)
+    val location = new SkipstoneFileIndex(fs.location, directories, digest, keptBytes, planned, decided, still)
     // The table's statistics win over the index's size once they exist.
     val table = rel.catalogTable.map(t => t.stats.fold(t) { s =>
       val share = BigDecimal(keptBytes) / BigDecimal(math.max(listing.bytes, 1L))

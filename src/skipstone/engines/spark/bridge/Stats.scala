@@ -25,6 +25,8 @@ private[skipstone] class Entry(val session: String, val roots: Seq[String], val 
   var bytesTotal, bytesSkipped = 0L
   var listingNs, plannerNs, objectsNs, matchNs, totalNs = 0L
   var header: Option[JsonNode] = None
+  /** What the plan shows of it. */
+  var planned: Option[Outcome] = None
   var condition, error: Option[String] = None
   /** Sentences on what was not used, besides those of the planner. */
   var notes = Seq.empty[String]
@@ -148,6 +150,7 @@ private[skipstone] object Stats {
     if (query != null) {
       val completed = query.ran(scans)
       entries.synchronized(completed.foreach { case (entry, run) =>
+        run.foreach(_.forget())
         entry.run = run
         entry.runMs = Some(nanoseconds / 1000000)
         entry.change = changes.incrementAndGet()
@@ -163,9 +166,12 @@ private[skipstone] object Stats {
 
   def changedSince(change: Long): String = written(entries.synchronized(all().filter(_.change > change)))
 
-  /** The entries of the latest query that a thread planned. */
-  def ofLastQuery(thread: Long): String = {
-    val own = all().filter(_.thread == thread)
+  def changedSince(change: Long, session: String): String =
+    written(entries.synchronized(all().filter(e => e.change > change && e.session == session)))
+
+  /** The entries of the latest query among those of a thread, or of a session. */
+  def ofLastQuery(owned: Entry => Boolean): String = {
+    val own = all().filter(owned)
     written(own.filter(_.query eq own.last.query))
   }
 

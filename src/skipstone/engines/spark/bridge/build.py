@@ -20,6 +20,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from skipstone import __version__
 from skipstone.errors import BridgeBuildError
 from skipstone.settings import cache_folder
 
@@ -28,6 +29,7 @@ __all__ = ["bridge_jar", "build", "find_java", "source_hash"]
 _HERE = Path(__file__).parent
 _PREBUILT = _HERE / "skipstone-bridge.jar"
 _HASH_ENTRY = "META-INF/skipstone-source-hash"
+_VERSION_ENTRY = "META-INF/skipstone-version"
 _MINIMAL_JAVA = 17
 
 
@@ -194,6 +196,7 @@ def _pack(classes: Path, jar: Path) -> None:
             for entry in sorted(path for path in classes.rglob("*") if path.is_file()):
                 archive.writestr(_entry(str(entry.relative_to(classes))), entry.read_bytes())
             archive.writestr(_entry(_HASH_ENTRY), source_hash())
+            archive.writestr(_entry(_VERSION_ENTRY), __version__)
         Path(temporary).chmod(0o644)
         Path(temporary).replace(jar)
     except BaseException:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from skipstone.engines.spark.connect import classic_session
 from skipstone.errors import SessionNotConfiguredError, UnsupportedSparkError
 
 if TYPE_CHECKING:
@@ -39,16 +40,13 @@ def require_bridge(spark: SparkSession) -> None:
     Raises
     ------
     UnsupportedSparkError
-        If it is a Spark Connect session, or of a version that is not 4.x.
+        If its server is another process (Spark Connect), or its version is not 4.x.
     SessionNotConfiguredError
         If it was made without the extension, which cannot be added to a running session.
     """
     require_version()
-    jvm: Any = getattr(spark, "_jvm", None)  # Connect's sessions have none
-    if jvm is None:
-        raise UnsupportedSparkError(
-            f"Skipstone needs a classic Spark session, not {type(spark).__module__}'s. {HOW_TO}."
-        )
+    spark = classic_session(spark)
+    jvm: Any = spark._jvm
     if not has_class(jvm) or not jvm.org.apache.spark.sql.skipstone.Bridge.installed(spark._jsparkSession):
         raise SessionNotConfiguredError(
             "This Spark session runs without Skipstone's extension, and a running session cannot get one. "

@@ -1,4 +1,4 @@
-"""``Dataset.describe``: a row per index."""
+"""``Dataset.describe`` and ``SHOW INDEXES``: a row per index."""
 
 from __future__ import annotations
 

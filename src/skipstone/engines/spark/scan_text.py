@@ -1,0 +1,81 @@
+"""What ``explain`` tells of a query's scans: labelled tree, clause, what is skipped, what was not used and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from skipstone.expressions.tree import And, Expression, Not, Or
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from skipstone.engines.spark.scan_stats import ScanStats
+    from skipstone.querying.generate_clause import Labelled
+    from skipstone.querying.plan import Plan
+
+__all__ = ["scans_text"]
+
+_MOST_LINES = 60
+
+
+def scans_text(scans: Sequence[ScanStats], explained: Callable[[int], Plan | None]) -> str:
+    """Tell scans, one after the other; ``explained`` finds the plan of a scan as long as the planner remembers it."""
+    parts = (_scan_text(number, len(scans), s, explained(s.plan)) for number, s in enumerate(scans, 1))
+    return "\n\n".join(parts)
+
+
+def _scan_text(number: int, of: int, scan: ScanStats, plan: Plan | None) -> str:
+    """Tell one scan."""
+    counts = scan.objects
+    share = counts.skipped / counts.total if counts.total else 0.0
+    title = f"Scan {number} of {of}: " if of > 1 else ""
+    lines = [
+        f"{title}{scan.table or ', '.join(scan.roots)} ({scan.format})",
+        (
+            f"  reads {counts.kept:,} of {counts.total:,} objects; skips {counts.skipped:,} ({share:.1%}), "
+            f"{scan.bytes_skipped:,} of {scan.bytes_total:,} bytes"
+        ),
+    ]
+    if counts.unindexed or counts.stale:
+        lines.append(f"  among those read: {counts.unindexed:,} not indexed, {counts.stale:,} changed since indexing")
+    if scan.error:
+        lines.append(f"  problem: {scan.error}")
+    for decision in plan.decisions if plan is not None else ():
+        if decision.labelled is not None:
+            lines += [
+                "  predicate, with the clauses that represent its parts:",
+                *_tree(decision.labelled),
+            ]
+    lines.append(f"  clause: {scan.clause or 'none'}")
+    lines.append(f"  indexes used: {', '.join(scan.used) or 'none'}")
+    if scan.not_used:
+        lines += ["  not used:", *(f"    - {reason}" for reason in scan.not_used)]
+    spent = ", ".join(f"{what} {seconds * 1000:.1f} ms" for what, seconds in scan.seconds.items())
+    lines.append(
+        f"  planning: {scan.planning_seconds * 1000:.1f} ms{f' ({spent})' if spent else ''}, "
+        f"{scan.metadata_bytes_read:,} bytes of metadata read"
+    )
+    return "\n".join(lines)
+
+
+def _tree(labelled: Labelled) -> Iterator[str]:
+    """Draw the labelled tree, a line per vertex, cut when it is very long."""
+    lines = list(_vertex(labelled.tree, labelled, 2))
+    yield from lines[:_MOST_LINES]
+    if len(lines) > _MOST_LINES:
+        yield f"    … {len(lines) - _MOST_LINES:,} more lines"
+
+
+def _vertex(node: Expression, labelled: Labelled, depth: int) -> Iterator[str]:
+    """Draw one vertex and what is below it."""
+    label = " and ".join(map(str, labelled.labels.get(node, ())))
+    mark = f"   ⇐ {label}" if label else ""
+    if isinstance(node, And | Or):
+        yield f"{'  ' * depth}{type(node).__name__.upper()}{mark}"
+        for term in node.terms:
+            yield from _vertex(term, labelled, depth + 1)
+    elif isinstance(node, Not):
+        yield f"{'  ' * depth}NOT{mark}"
+        yield from _vertex(node.child, labelled, depth + 1)
+    else:
+        yield f"{'  ' * depth}{node}{mark}"
