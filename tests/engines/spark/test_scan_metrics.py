@@ -77,13 +77,12 @@ def test_a_run_that_reads_everything_says_so(spark, data):
     assert shown["size of objects skipped"] == "0.0 B"
 
 
-def test_explain_says_what_is_read_and_by_what(spark, data):
+def test_explain_says_what_is_read_and_nothing_of_indexes(spark, data):
+    """Plans are in event logs, and the options of an index may be protected."""
     text = explained(spark.read.parquet(data).where("id < 20 AND k = 3"))
     assert "SkipstoneScan" in text
-    assert "reads 1 of 4 objects, by minmax(id)[id < 20]" in text
-    long = explained(spark.read.parquet(data).where(f"id IN ({', '.join(map(str, range(15)))}, 1000) AND id < 10000"))
-    assert "objects, by " in long
-    assert max(map(len, long.splitlines())) < 2000
+    assert "reads 1 of 4 objects" in text
+    assert "minmax" not in text
 
 
 def test_a_scan_that_skips_nothing_has_no_such_node(spark, data):

@@ -70,7 +70,7 @@ private[skipstone] class Decided(
 }
 
 /** What was decided of a scan, for those who look at its plan. */
-private[skipstone] class Outcome(val kept: Int, val total: Int, val bytesSkipped: Long, val clause: String) {
+private[skipstone] class Outcome(val kept: Int, val total: Int, val bytesSkipped: Long) {
   /** How long deciding took; known a moment after the rest. */
   @volatile var nanoseconds: Long = 0L
 

@@ -270,8 +270,7 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     }
     val digest = ExpressionJson.hex(ExpressionJson.md5(listing.digest ++ keep.toByteArray))
     val keptBytes = entry.bytesTotal - entry.bytesSkipped
-    val clause = entry.header.map(_.path("clause").asText("")).getOrElse("")
-    val planned = new Outcome(entry.kept, entry.total, entry.bytesSkipped, clause)
+    val planned = new Outcome(entry.kept, entry.total, entry.bytesSkipped)
     entry.planned = Some(planned)
     val location = new SkipstoneFileIndex(fs.location, directories, digest, keptBytes, planned, decided, still)
     // The table's statistics win over the index's size once they exist.
