@@ -60,7 +60,7 @@ def test_every_index_type_that_is_named_exists():
 
 def test_the_settings_are_those_of_the_code():
     table = README.partition("## Settings")[2].partition("\n## ")[0]
-    told = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", table, re.MULTILINE))
+    told = dict(re.findall(r"^\| `([\w.]+)` \| (.*?) \|", table, re.MULTILINE))
     assert told.keys() == SETTINGS.keys()
     for name, (default, _, _) in SETTINGS.items():
         assert told[name].strip("`") == default or not default
