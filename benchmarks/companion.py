@@ -77,7 +77,8 @@ def _planning(*, small: bool) -> list[Row]:
         _fill_registry()
         ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
         ours = SparkPlanner(spark)
-        use = getattr(bridge, "planner_$eq")
+        scala: Any = getattr(getattr(spark._jvm.org.apache.spark.sql.skipstone, "Bridge$"), "MODULE$")
+        use = getattr(scala, "planner_$eq")  # `register` would end the companion
         numbers = iter(range(1, 1_000_000))
         query = f"a = {5 * OBJECTS} AND b < 2 AND ts > timestamp'2000-01-01' AND other <> {{}}"
         subjects = {

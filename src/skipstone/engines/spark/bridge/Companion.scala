@@ -119,6 +119,7 @@ private[skipstone] class Supervisor(context: SparkContext, settings: CompanionSe
       case NonFatal(e) => return Ended(s"could not be started by ${settings.python}: ${e.getMessage} (set " +
         "spark.skipstone.companion.python to an interpreter that has Skipstone)", forGood = true)
     }
+    timeouts.set(0) // those of the one before
     locked(if (isOver) born.end() else child = born)
     try {
       var ended: Option[Ended] = None
