@@ -81,13 +81,13 @@ private[skipstone] object Statements {
   private val Enabled = "spark.skipstone.sql.enabled"
 
   def run(session: classic.SparkSession, output: Seq[Attribute])(request: JsonGenerator => Unit): Seq[Row] = {
-    refuse(session)
+    val planner = refuse(session)
     val text = Json.text { g =>
       g.writeStartObject()
       request(g)
       g.writeEndObject()
     }
-    val answer = try Json.mapper.readTree(PlannerCalls.command(Bridge.planner, session, text)) catch {
+    val answer = try Json.mapper.readTree(PlannerCalls.command(planner, session, text)) catch {
       case NonFatal(e) => throw new SkipstoneSqlException("SKIPSTONE_NO_PLANNER", "55000",
         s"The process that carries out statements on indexes gave no answer: $e. Whether something was committed is not known.")
     }
@@ -99,13 +99,14 @@ private[skipstone] object Statements {
     })).toSeq
   }
 
-  /** An application that was started without these statements cannot be talked into them by SET. */
-  def refuse(session: classic.SparkSession): Unit = {
+  /** Who carries statements out. An application that was started without them cannot be talked into them by SET. */
+  def refuse(session: classic.SparkSession): Planner = {
     val settings = Seq(session.sparkContext.getConf.get(Enabled, "true"), session.sessionState.conf.getConfString(Enabled, "true"))
     if (settings.exists(!_.trim.equalsIgnoreCase("true"))) throw new SkipstoneSqlException("SKIPSTONE_SQL_DISABLED", "0A000",
       s"Statements on indexes are switched off here: $Enabled is not true.")
-    if (Bridge.planner == null) throw new SkipstoneSqlException("SKIPSTONE_NO_PLANNER", "55000",
-      "Nothing in this program carries out statements on indexes: it has Skipstone's extension, but no Python process that plans for it.")
+    Option(Companion.planner(session)).getOrElse(throw new SkipstoneSqlException("SKIPSTONE_NO_PLANNER", "55000",
+      if (Companion.isWanted) s"Nothing carries out statements on indexes now: ${Companion.absence}."
+      else "Nothing in this program carries out statements on indexes: it has Skipstone's extension, but no Python process that plans for it."))
   }
 
   private def value(node: JsonNode, dataType: DataType): Any = if (node == null || node.isNull) null else dataType match {
