@@ -335,7 +335,7 @@ def test_cancelling_commits_nothing(spark, logs, folder, way):
     tracker = spark.sparkContext.statusTracker()
     thread = threading.Thread(target=create)
     thread.start()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while not any(s.numActiveTasks for s in map(tracker.getStageInfo, tracker.getActiveStageIds()) if s):
         assert time.monotonic() < deadline, "the job did not start"
         time.sleep(0.05)
