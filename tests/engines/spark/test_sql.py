@@ -314,6 +314,7 @@ def test_a_statement_is_carried_out_by_the_session_that_asks(spark, logs, tmp_pa
 # --- cancelling ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long  # the workers of a cancelled job are waited for
 @pytest.mark.parametrize("way", ["job group", "tag"])
 def test_cancelling_commits_nothing(spark, logs, folder, way):
     """The statement's jobs run on its own thread: what cancels these ends it, and no version is written."""
