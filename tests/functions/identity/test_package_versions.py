@@ -389,6 +389,21 @@ def test_a_part_of_a_namespace_that_an_installed_package_imports(lake):
     assert_told(lake, "told_user", "told_space/one.py")
 
 
+def test_data_in_a_zip_hides_no_part_of_a_namespace(lake, monkeypatch):
+    lake.install("told-user", {"told_user.py": "import told_space.one\n"}, requires=["told-third"])
+    lake.install("told-space", {"told_space/one.py": ONE})
+    with zipfile.ZipFile(lake.local / "jar.jar", "w") as jar:
+        jar.writestr("told_space/", "")
+        jar.writestr("told_space/message.proto", "message M {}")
+    monkeypatch.syspath_prepend(lake.local / "jar.jar")
+    assert any("jar.jar" in place for place in importlib.util.find_spec("told_space").submodule_search_locations)
+    assert versions("told_user") == ["told-user==1.0"]
+    with zipfile.ZipFile(lake.local / "jar.jar", "a") as jar:
+        jar.writestr("told_space/one.py", ONE)
+    importlib.invalidate_caches()
+    assert versions("told_user") != ["told-user==1.0"]
+
+
 def test_a_package_of_very_many_sources(lake):
     many = {f"told_large/m{number}.py": "" for number in range(1_100)}
     lake.install(

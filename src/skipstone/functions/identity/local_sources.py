@@ -22,7 +22,7 @@ from skipstone.functions.identity.source_imports import Imports, imports_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-__all__ = ["Local", "local_sources"]
+__all__ = ["Local", "is_data_in_zip", "local_sources"]
 
 _MOST_SOURCES = 2_000
 _MOST_ENTRIES = 5_000
@@ -101,7 +101,7 @@ def _files(place: str, most: int) -> list[str] | None:
     if os.path.isfile(place):  # noqa: PTH113  (many)
         return [str(Path(place))]
     if not os.path.isdir(place):  # noqa: PTH112  (many)
-        return [] if _is_data_in_zip(place) else None
+        return [] if is_data_in_zip(place) else None
     found: list[str] = []
     count = 0
     for folder, inner, names in os.walk(place, followlinks=True):
@@ -113,7 +113,7 @@ def _files(place: str, most: int) -> list[str] | None:
     return sorted(found)
 
 
-def _is_data_in_zip(place: str) -> bool:
+def is_data_in_zip(place: str) -> bool:
     """Whether a place is a folder in a zip that has nothing to import: Spark's own jars are on the path of workers."""
     archive = next((folder for folder in Path(place).parents if folder.is_file()), None)
     if archive is None:

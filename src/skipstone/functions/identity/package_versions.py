@@ -34,7 +34,7 @@ from skipstone.functions.identity.distributions import (
     is_pythons_own,
     module_named,
 )
-from skipstone.functions.identity.local_sources import local_sources
+from skipstone.functions.identity.local_sources import is_data_in_zip, local_sources
 from skipstone.functions.identity.own_sources import own_digest, own_files
 from skipstone.functions.identity.source_imports import is_dynamic
 
@@ -315,9 +315,12 @@ def _hidden(names: tuple[str, ...], when: Installation) -> tuple[str, ...]:
 
 
 def _is_vouched_for(top: str, spec: ModuleSpec, when: Installation) -> bool:
-    """Whether distributions list a module in each of the places that it is imported from."""
+    """Whether distributions list a module in each of the places that it is imported from.
+
+    A folder of data in a zip is none: Spark's jars, which workers have on their path, bring a ``google`` of messages.
+    """
     places = (str(spec.origin),) if spec.origin else tuple(map(str, spec.submodule_search_locations or ()))
-    return all(installed(top, (place,), when) is not None for place in places)
+    return all(installed(top, (place,), when) is not None or is_data_in_zip(place) for place in places)
 
 
 @lru_cache(maxsize=256)
