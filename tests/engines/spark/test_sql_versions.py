@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.test_spark_versions import VERSIONS, run_on
+from tests.end_to_end.test_spark_versions import VERSIONS, run_on
 
 SCRIPT = """
 import sys
