@@ -3,6 +3,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
+from tests.expressions.depth import DEEPEST
 from tests.querying.stubs import Known
 
 from skipstone.expressions.tree import (
@@ -217,9 +218,9 @@ def test_five_thousand_terms_and_ten_filters():
     assert len(labelled.clause.terms) == 5000
 
 
-def test_two_thousand_levels():
+def test_trees_as_deep_as_the_bridge_lets_them_be():
     tree = EqualTo(x, i(-1))
-    for n in range(2000):
+    for n in range(DEEPEST // 3):
         tree = Not(And((Or((tree, EqualTo(x, i(n)))), NotEqualTo(y, i(n)))))
     labelled = generate_clause(tree, [equalities("a")])
     assert labelled.problems == ()

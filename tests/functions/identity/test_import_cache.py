@@ -71,3 +71,12 @@ def test_without_a_home_nothing_is_kept(monkeypatch):
     monkeypatch.delenv("SKIPSTONE_CACHE", raising=False)
     monkeypatch.setattr(Path, "home", homeless)
     assert kept_imports("a==1/x", Reader()) == FOUND
+
+
+def test_what_cannot_be_put_in_its_place_is_not_left_behind(folder, monkeypatch):
+    def full(self, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    assert kept_imports("a==1/x", Reader()) == FOUND
+    assert list(folder.iterdir()) == []

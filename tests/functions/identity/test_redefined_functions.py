@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from tests.support import assert_same_rows, conf, write_objects
 
 import skipstone
-from skipstone import Dataset, FormattedIndex, MinMaxIndex
+from skipstone import Dataset, FormattedIndex, MinMaxIndex, last_query
 from skipstone.engines.spark.functions import FunctionIdentities
 from skipstone.errors import IndexingError, PluginError
 from skipstone.expressions.ranges import at_least, between
@@ -286,6 +286,14 @@ def test_a_python_function_that_is_registered_anew(spark, dataset, indexed, monk
     spark.udf.register("named", first)
     assert_not_used(spark, dataset, df.where((F.expr(query)) | (in_python("ua") == "x")))
     assert assert_same_rows(spark, df.where(query)) == 3  # the function that was indexed
+
+
+def test_a_query_by_results_of_a_function_reads_no_other_object(spark, dataset, indexed):
+    spark.udf.register("read_once", first)
+    df = indexed("read_once").where("read_once(ua) = 'curl'")
+    rows = len(df.collect())
+    (scan,) = last_query(spark)
+    assert (scan.objects.skipped, scan.rows_read) == (3, rows)
 
 
 def test_a_python_function_of_a_module_that_changes(spark, dataset, indexed, module):

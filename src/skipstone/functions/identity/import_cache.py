@@ -54,11 +54,13 @@ def kept_imports(distribution: str, find: Callable[[], frozenset[str]]) -> froze
 
 def _keep(file: Path, text: str) -> None:
     """Write a file whole or not at all; a folder that cannot be written to keeps nothing."""
+    temporary = None
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=file.parent)
         with os.fdopen(handle, "w", encoding="utf-8") as written:
             written.write(text)
         Path(temporary).replace(file)
-    except OSError:
-        return
+    except OSError:  # a full disk, say: nobody else would delete what was begun
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)

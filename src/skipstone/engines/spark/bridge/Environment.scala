@@ -85,7 +85,7 @@ private[skipstone] object Environment {
   private val Harmless = Seq(
     "adaptive.", "allowNamed", "alwaysInline", "analyzer.", "artifact.", "autoBroadcastJoinThreshold", "binaryOutputStyle",
     "broadcastTimeout", "bucketing.", "cache.", "cartesianProductExec.", "catalog.", "catalogImplementation", "cbo.",
-    "classic.", "codegen.", "constraintPropagation.", "crossJoin.", "cte", "dataFrame", "dataframe", "debug.",
+    "classic.", "codegen.", "constraintPropagation.", "crossJoin.", "cte", "dataFrame", "dataframe", "dataset.", "debug.",
     "defaultCacheStorageLevel", "defaultCatalog", "defaultPath", "defaultSizeInBytes", "defaultUrl", "dropDuplicates",
     "dropTable", "enforceTypeCoercion", "error.", "event.", "exchange.", "execution.", "experimental.", "expressionTree",
     "extendedExplain", "extensions", "files.", "filesourceTableRelationCacheSize", "generatedColumn.",
