@@ -350,13 +350,12 @@ import skipstone
             "skipstone.Dataset.for_path(spark, '/nowhere')",
             "SessionNotConfiguredError",
         ),
-        ("skipstone.configure(SparkSession.builder.remote('local[1]')).getOrCreate()", "UnsupportedSparkError"),
         (
             "import pyspark; pyspark.__version__ = '3.5.1'\nskipstone.configure(SparkSession.builder).getOrCreate()",
             "UnsupportedSparkError",
         ),
     ],
-    ids=["running without the extension", "dataset without the extension", "Connect", "old Spark"],
+    ids=["running without the extension", "dataset without the extension", "old Spark"],
 )
 def test_session_that_cannot_skip(tmp_path, body, words):
     out = tmp_path / "out.txt"
