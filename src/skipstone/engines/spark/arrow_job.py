@@ -43,7 +43,7 @@ def collect_with_arrow(source: SparkSource, objects: Sequence[DataObject], bound
     selected, plan = plan_inputs(frame, bound, whole_up_to, source.flaw)
     _bound_batches(selected.sparkSession, plan.types, source.described["format"])
     context = source.spark.sparkContext
-    ship(context)
+    ship(selected.sparkSession)
     payload = dump_for_executors(plan, [b.index for b in bound])
     known = context.broadcast(object_table(objects))
 

@@ -73,6 +73,10 @@ class Client:
         """Write the values of a DataFrame's only column to a file, by a job whose plan is in no event log."""
         self._bridge.collectSilently(frame._jdf, str(file))
 
+    def add_to_session(self, archive: Path) -> None:
+        """Let the Python workers of the session's jobs find an archive that the application has."""
+        self._bridge.addToSession(self._session, str(archive))
+
     def register(self, planner: object) -> None:
         """Let a planner answer the optimizer rule."""
         self._start_callbacks()

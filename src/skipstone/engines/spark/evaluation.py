@@ -84,7 +84,7 @@ class SparkPartEvaluator:
             expression(frame, "_metadata.row_index").alias(_ROW),
             *(frame[f"`{name}`"] for name in columns),
         )
-        ship(self._spark.sparkContext)
+        ship(self._spark)
         payload = dump_for_executors((clause, dict(fields)), [index for index, _ in clause.requires], _types_in(clause))
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

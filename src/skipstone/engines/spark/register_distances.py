@@ -37,7 +37,7 @@ def register(spark: SparkSession) -> None:
     """
     from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
 
-    ship(classic_session(spark).sparkContext)
+    ship(classic_session(spark))
     make: Any = getattr(F, "arrow_udf", None)  # since Spark 4.1
     for function in FUNCTIONS:
         registered = F.udf(_by_rows(function), "double") if make is None else make(function, "double")

@@ -61,7 +61,7 @@ def register(spark: SparkSession, *, order: Literal["lat_lng", "lng_lat"] = "lat
     from skipstone.functions.geo import functions
 
     require_bridge(spark)
-    ship(classic_session(spark).sparkContext)
+    ship(classic_session(spark))
     made: Any = spark_functions  # its stubs leave pandas_udf out
     lat_first = order == "lat_lng"
     for name, (operation, returned, _) in functions.FUNCTIONS.items():

@@ -9,11 +9,13 @@ import sys
 import tempfile
 import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skipstone import registry
+from skipstone.engines.spark.client import Client
 from skipstone.errors import IndexingError
 from skipstone.functions.identity.own_sources import own_digest, own_sources
 
@@ -22,28 +24,39 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
     from skipstone.indexing.index import Index
 
-__all__ = ["dump_for_executors", "dump_on_executor", "load_on_executor", "ship"]
+__all__ = ["dump_for_executors", "dump_on_executor", "load_on_executor", "ship", "ship_to_all"]
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _FOUND_EVERYWHERE = frozenset({"skipstone", "pyarrow", "numpy", "pyspark", *sys.stdlib_module_names} - {"__main__"})
 
-_shipped: set[str] = set()
+_shipped: dict[str, Path] = {}
 _lock = threading.Lock()
 
 
-def ship(context: SparkContext) -> None:
-    """Make Skipstone importable in the Python workers of an application, once."""
+def ship(spark: SparkSession) -> None:
+    """Make Skipstone importable in the Python workers of a session's jobs.
+
+    Spark may keep the files of sessions apart (as Connect does): what the application has does not reach them then.
+    """
+    Client(spark).add_to_session(ship_to_all(spark.sparkContext))
+
+
+def ship_to_all(context: SparkContext) -> Path:
+    """Make Skipstone importable in the Python workers of an application, once; return the archive."""
     with _lock:
-        if context.applicationId in _shipped:
-            return
-        archive = _archive()
-        before = list(sys.path)
-        context.addPyFile(str(archive))
-        sys.path[:] = before  # the driver has Skipstone already, and goes on using its own
-        _shipped.add(context.applicationId)
+        archive = _shipped.get(context.applicationId)
+        if archive is None:
+            archive = _archive()
+            before = list(sys.path)
+            with ThreadPoolExecutor(1) as fresh:  # the JVM's side of this thread may be at work for a single session
+                fresh.submit(context.addPyFile, str(archive)).result()
+            sys.path[:] = before  # the driver has Skipstone already, and goes on using its own
+            _shipped[context.applicationId] = archive
+        return archive
 
 
 def _archive() -> Path:

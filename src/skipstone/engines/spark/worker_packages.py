@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from skipstone.engines.spark.shipping import ship
+from skipstone.engines.spark.shipping import ship_to_all
 from skipstone.engines.spark.worker_question import Question, first_line
 from skipstone.engines.spark.worker_report import Report, newest_changes
 from skipstone.functions.identity.answer import Answer
@@ -105,7 +105,7 @@ class WorkerPackages:
 
     def _questions(self, sets: Sequence[frozenset[str]]) -> list[Question]:
         """Find the questions for sets of packages, and ask what was not asked yet."""
-        ship(self._context)
+        ship_to_all(self._context)
         with _lock:
             state = _states.setdefault(str(self._context.applicationId), _State())
             surroundings = _surroundings(self._context)

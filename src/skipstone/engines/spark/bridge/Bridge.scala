@@ -101,6 +101,9 @@ object Bridge {
   /** Collect a DataFrame of one binary column without telling its plan; see [[SilentJob]]. */
   def collectSilently(df: classic.Dataset[_], localFile: String): Int = SilentJob.collect(df, localFile)
 
+  /** Let the Python workers of a session's jobs find an archive; see [[SessionFiles]]. */
+  def addToSession(session: classic.SparkSession, archive: String): Unit = SessionFiles.add(session, archive)
+
   def maxSplitBytes(scan: FileScan, pathsFile: String): Long = scan.maxSplitBytes(pathsFile)
 
   /** `columnsJson`: a list of lists of names. Returns the number of lines written; see [[Footers]]. */

@@ -39,6 +39,7 @@ class FileScan private[skipstone] (
   def pinned(settings: java.util.Map[String, String]): FileScan = {
     Executors.ask(session.sparkContext)
     val clone = session.cloneSession()
+    SessionFiles.cloned(session, clone)
     settings.asScala.foreach { case (name, value) => clone.conf.set(name, value) }
     new FileScan(clone, rel.copy(relation = fs.copy()(clone)), isPinned = true)
   }

@@ -115,7 +115,8 @@ private[skipstone] object FunctionIds {
   // Files that a client brought to its session alone may hide the modules that workers otherwise find.
   private def hasModules: Boolean = classic.SparkSession.getActiveSession.exists { session =>
     val context = session.sparkContext
-    Seq(context.addedFiles, context.addedArchives).exists(_.get(session.sessionUUID).exists(_.nonEmpty))
+    Seq(context.addedFiles, context.addedArchives)
+      .exists(_.get(session.sessionUUID).exists(_.keys.exists(!SessionFiles.isOwn(session, _))))
   }
 
   // By name, with a digest of the pickled class that workers take where its module has none; that of a notebook has none.
