@@ -24,12 +24,12 @@ _PACKAGES = ("pyspark", "py4j", "pyarrow", "numpy", "numpy.libs", "pandas", "dat
 _STARTS_WITHIN = 120
 
 
-def bare_python(folder: Path) -> str:
-    """Make a Python environment with PySpark, pyarrow, numpy and pandas only, and give its interpreter."""
+def bare_python(folder: Path, *more: str) -> str:
+    """Make a Python environment with PySpark, pyarrow, numpy, pandas and some more only, and give its interpreter."""
     venv.create(folder, with_pip=False)
     ours = Path(pyspark.__file__).parent.parent
     (theirs,) = folder.glob("lib/python*/site-packages")
-    for name in _PACKAGES:
+    for name in (*_PACKAGES, *more):
         if (ours / name).exists():
             (theirs / name).symlink_to(ours / name)
     return str(folder / "bin" / "python")

@@ -91,6 +91,8 @@ private[skipstone] class Supervisor(context: SparkContext, settings: CompanionSe
 
   private def supervise(): Unit = try {
     classic.SparkSession.clearActiveSession() // inherited: a thread that lives as long as the application would keep it alive
+    OwnClasses.load()
+    CompanionChild.recorded // read from the jar, too
     awaitMoment()
     while (!isOver) {
       val ended = live()

@@ -143,14 +143,16 @@ private[skipstone] object CompanionChild {
     conf.getOption("spark.pyspark.python").foreach(environment.put("PYSPARK_PYTHON", _))
     if (local) environment.putIfAbsent("PYSPARK_PYTHON", settings.python)
     environment.put("SKIPSTONE_COMPANION", number.toString)
-    environment.put("SKIPSTONE_BRIDGE_HASH", recorded("source-hash"))
-    environment.put("SKIPSTONE_BRIDGE_VERSION", recorded("version"))
+    environment.put("SKIPSTONE_BRIDGE_HASH", recorded._1)
+    environment.put("SKIPSTONE_BRIDGE_VERSION", recorded._2)
     environment.put("SKIPSTONE_SPARK_VERSION", SPARK_VERSION)
     builder.start()
   }
 
-  /** What the jar says of itself. */
-  private def recorded(what: String): String = {
+  /** What the jar says of itself: the hash of its sources and the version. */
+  lazy val recorded: (String, String) = (read("source-hash"), read("version"))
+
+  private def read(what: String): String = {
     val stream = getClass.getResourceAsStream(s"/META-INF/skipstone-$what")
     if (stream == null) "unknown" else try new String(stream.readAllBytes(), UTF_8).trim finally stream.close()
   }
