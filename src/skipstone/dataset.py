@@ -14,6 +14,7 @@ from skipstone.errors import DatasetError
 from skipstone.indexing.create import create_indexes
 from skipstone.indexing.describe import DESCRIBE_SCHEMA, describe_rows
 from skipstone.indexing.drop import drop_indexes
+from skipstone.indexing.ensure import ensure_indexes, missing_indexes
 from skipstone.indexing.refresh import refresh
 from skipstone.indexing.relation import Relation
 from skipstone.indexing.target import Target
@@ -140,13 +141,37 @@ class Dataset:
             return self._served.create_indexes(indexes)
         return create_indexes(self._target(), indexes)
 
+    def ensure_indexes(self, *indexes: Index) -> IndexingReport:
+        """Refresh the dataset's indexes, and create those of the given ones that it does not have.
+
+        It may be called every night: what is there and up to date costs a listing.  When the metadata is gone, since
+        the dataset was overwritten, all given indexes are created.
+
+        Raises
+        ------
+        SkipstoneError
+            As ``create_indexes`` does, and when an index of the same name was made in another way; nothing is changed
+            then.
+        """
+        if self._served is not None:
+            return self._served.ensure_indexes(indexes)
+        return ensure_indexes(self._target(), indexes)
+
+    def missing_indexes(self, *indexes: Index) -> tuple[Index, ...]:
+        """Return what ``ensure_indexes`` would create, and change nothing."""
+        if self._served is not None:
+            there = {row["name"] for row in self._served.rows()}
+            return tuple(index for index in indexes if index.name not in there)
+        return missing_indexes(self._target(), indexes)
+
     def refresh(self, paths: Iterable[str] | None = None, *, indexes: Iterable[Index] = ()) -> IndexingReport:
         """Index new and changed objects and drop the metadata of vanished ones; writes nothing when nothing changed.
 
         Parameters
         ----------
         paths
-            Only these objects or folders, without listing the rest: what an ingestion job has just written.
+            Only these objects or folders, without listing the rest: what an ingestion job has just written.  A
+            relative path is one below the dataset's root.
         indexes
             Indexes that keep SQL of yours, such as a ``FeatureIndex``, stated once more as they were made.  SQL is
             never run only because the metadata has it, so without this such an index does not get to know new objects.

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from skipstone.errors import IndexingError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from skipstone.indexing.index import Index
 
-__all__ = ["parse_index", "shorthand"]
+__all__ = ["make_index", "parse_index", "shorthand"]
 
 # A name in back-ticks may hold anything, a doubled back-tick stands for one; outside of them the separator ends it.
 _QUOTED = r"`(?:[^`]|``)*`"
@@ -51,7 +53,29 @@ def _split(arguments: str) -> list[str]:
 
 
 def _made(type_name: str, arguments: list[str], text: str) -> Index:
-    """Make an index from its columns and options."""
+    """Make an index from its columns and options as they are written."""
+    columns = [a for a in arguments if not re.match(r"\w+\s*=", a)]
+    options = {k.strip(): _value(v.strip()) for k, _, v in (a.partition("=") for a in arguments if a not in columns)}
+    return make_index(type_name, columns, options, text)
+
+
+def make_index(type_name: str, columns: Sequence[str], options: Mapping[str, Any], text: str) -> Index:
+    """Make an index of a type that is loaded.
+
+    Parameters
+    ----------
+    type_name
+        The type, as ``describe`` names it.
+    columns, options
+        What its constructor takes.
+    text
+        What was written, for messages.
+
+    Raises
+    ------
+    IndexingError
+        When there is no such type, or it does not take these columns and options.
+    """
     from skipstone import indexes as _built_in  # noqa: F401  (defining the built-in types registers them)
     from skipstone import registry
 
@@ -63,8 +87,6 @@ def _made(type_name: str, arguments: list[str], text: str) -> Index:
         hint += "" if close else "--conf spark.skipstone.plugins=module"
         msg = f"there is no index type {type_name!r}: {hint}"
         raise IndexingError(msg)
-    columns = [a for a in arguments if not re.match(r"\w+\s*=", a)]
-    options = {k.strip(): _value(v.strip()) for k, _, v in (a.partition("=") for a in arguments if a not in columns)}
     allowed = [f.name for f in dataclasses.fields(index_type) if f.init and f.name != "column"]
     for name in options:
         if name not in allowed:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import skipstone
+from skipstone.cli.apply import add_apply
 from skipstone.cli.doctor import add_doctor
 from skipstone.cli.indexes import parse_index, shorthand
 from skipstone.cli.indicators import add_indicators
@@ -131,6 +132,9 @@ def index(  # noqa: PLR0913, PLR0917  (an option for each type of index)
         list[str] | None,
         typer.Option("--index", metavar="INDEX", help="Any type, plug-ins too: 'geobox(lat, lng, boxes=8)'."),
     ] = None,
+    if_missing: Annotated[
+        bool, typer.Option("--if-missing", help="Refresh indexes that are there already, and create the others.")
+    ] = False,
 ) -> None:
     """Build indexes on every object of a dataset, in one Spark job.
 
@@ -151,7 +155,8 @@ def index(  # noqa: PLR0913, PLR0917  (an option for each type of index)
         msg = "name at least one index, for example --minmax ts"
         raise IndexingError(msg)
     dataset = reading.dataset(path)
-    _print_report(dataset.create_indexes(*indexes, *map(parse_index, named or ())), reading.output)
+    make = dataset.ensure_indexes if if_missing else dataset.create_indexes
+    _print_report(make(*indexes, *map(parse_index, named or ())), reading.output)
 
 
 @dataset_command(app)
@@ -165,12 +170,7 @@ def refresh(
 ) -> None:
     """Index new and changed objects and forget vanished ones; read the dataset as when it was indexed."""
     dataset = reading.dataset(path)
-    _print_report(dataset.refresh([_below(dataset.root, sub) for sub in only] if only else None), reading.output)
-
-
-def _below(root: str, sub: str) -> str:
-    """Return a path that is absolute, or relative to the dataset's root."""
-    return sub if sub.startswith("/") or re.match(r"[a-zA-Z][\w+.-]*:", sub) else f"{root.rstrip('/')}/{sub}"
+    _print_report(dataset.refresh(only or None), reading.output)
 
 
 def _print_report(report: IndexingReport, output: Output) -> None:
@@ -264,6 +264,7 @@ def drop(
         typer.echo(f"{dataset.root}: dropped {', '.join(dropped) or 'all metadata'}")
 
 
+add_apply(app)
 add_indicators(app)
 add_report(app)
 add_server_conf(app)

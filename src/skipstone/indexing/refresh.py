@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
 from functools import partial
@@ -46,6 +47,7 @@ def refresh(target: Target, paths: tuple[str, ...] | None = None, restated: Sequ
     """
     started = time.monotonic()
     refuse_visible_metadata(target)
+    paths = None if paths is None else tuple(below(target.root, path) for path in paths)
     try:
         target.store.check_newest(target.root)
         return _refresh(target, paths, restated, started)
@@ -62,7 +64,11 @@ def _refresh(
     """Refresh sound metadata."""
     base = target.store.latest(target.root)
     if base is None or not base.indexes:
-        msg = f"{target.root} has no index to refresh; make one with create_indexes(MinMaxIndex(…))"
+        msg = (
+            f"{target.root} has no index to refresh; make one with create_indexes(MinMaxIndex(…)).  If it had one, it "
+            "was perhaps overwritten: mode('overwrite') deletes what lies beside the data, unless "
+            "spark.skipstone.location is set; ensure_indexes(…) makes indexes anew where they are missing"
+        )
         raise IndexNotFoundError(msg)
     work = sorted_out(target, base.indexes, restated, partial(target.store.refusal, base))
     records = [*work.allowed, *(record for record, _ in work.renewed)]
@@ -135,6 +141,12 @@ def _vanished(known: Sequence[str], listed: Sequence[DataObject], paths: tuple[s
         for p in known
         if p not in present and any(_bare(p) == x or _bare(p).startswith(f"{x.rstrip('/')}/") for x in looked_for)
     )
+
+
+def below(root: str, path: str) -> str:
+    """Return a path that is absolute, or relative to a dataset's root."""
+    is_absolute = path.startswith("/") or re.match(r"[a-zA-Z][\w+.-]*:", path)
+    return path if is_absolute else f"{root.rstrip('/')}/{path}"
 
 
 def _bare(path: str) -> str:

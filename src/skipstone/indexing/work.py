@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from skipstone.indexing.source import BoundIndex
     from skipstone.indexing.target import Target
 
-__all__ = ["Work", "rebound", "sorted_out"]
+__all__ = ["Work", "as_kept", "rebound", "sorted_out"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def sorted_out(
     """
     preparation = target.source.preparation
     prepared = {index.name: index.prepare(preparation) for index in restated}
-    said = {name: _as_kept(index.options()) for name, index in prepared.items()}
+    said = {name: as_kept(index.options()) for name, index in prepared.items()}
     unknown = sorted(said.keys() - {record.name for record in records})
     if unknown:
         msg = f"{target.root} has no index named {', '.join(unknown)} to restate; it has: {named(records)}"
@@ -64,7 +64,7 @@ def sorted_out(
             continue
         index_type = registry.find_index(record.type_name)
         runs_sql = index_type is not None and made_again(record, index_type).runs_sql
-        if record.name in said and said[record.name] != _as_kept(record.options):
+        if record.name in said and said[record.name] != as_kept(record.options):
             msg = f"{record.name} is not as it was made; drop it and create it as it should be"
             raise IndexingError(msg)
         if runs_sql and record.name not in said:
@@ -116,7 +116,7 @@ def made_again(record: IndexRecord, index_type: type[Index]) -> Index:
         raise IndexingError(msg) from error
 
 
-def _as_kept(options: Mapping[str, Any]) -> Any:
+def as_kept(options: Mapping[str, Any]) -> Any:
     """Return options as a manifest returns them: tuples are lists there."""
     return json.loads(json.dumps(dict(options)))
 

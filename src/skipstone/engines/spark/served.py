@@ -114,6 +114,18 @@ class ServedTable:
         statement = _ticked(f"made_{uuid.uuid4().hex}")
         return self._report(f"CREATE INDEX {statement} ON {self.name} USING skipstone ({entries})")
 
+    def ensure_indexes(self, indexes: Sequence[Index]) -> IndexingReport:
+        """Create the indexes that are missing, by one statement, or else refresh those that are there."""
+        for index in indexes:
+            if _EVERY_COLUMN in index.columns:
+                raise not_from_a_client(f"ensuring {index.name}", "name the columns")
+        there = {row["name"] for row in self.rows()}
+        missing = [index for index in indexes if index.name not in there]
+        refreshed = self.refresh(None, ()) if there else None
+        if missing or refreshed is None:
+            return self.create_indexes(missing or indexes)
+        return refreshed
+
     def refresh(self, paths: Sequence[str] | None, indexes: Sequence[Index]) -> IndexingReport:
         """Refresh the indexes, of all objects or of some folders."""
         if indexes:
