@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, overload
 
 from skipstone import registry
-from skipstone.engines.spark.client import Client, is_query, said_by
+from skipstone.engines.spark.client import Client, is_predicate, is_query, said_by
 from skipstone.engines.spark.connect import classic_frame
 from skipstone.engines.spark.planning import attach, planner_of, store_for
 from skipstone.engines.spark.served import files, is_served, not_from_a_client, served_table
 from skipstone.engines.spark.source import SparkSource
-from skipstone.errors import DatasetError
+from skipstone.errors import DatasetError, IndexingError
 from skipstone.indexing.create import create_indexes
 from skipstone.indexing.describe import DESCRIBE_SCHEMA, describe_rows
 from skipstone.indexing.drop import drop_indexes
 from skipstone.indexing.ensure import ensure_indexes, missing_indexes
+from skipstone.indexing.index import Index
 from skipstone.indexing.refresh import refresh
 from skipstone.indexing.relation import Relation
 from skipstone.indexing.target import Target
@@ -26,10 +27,9 @@ from skipstone.settings import get_setting, own_settings
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from skipstone.indexing.index import Index
     from skipstone.indexing.report import IndexingReport
     from skipstone.stores.metadata_store import MetadataStore
 
@@ -137,6 +137,7 @@ class Dataset:
             When a column is unknown or of a type that its index does not take, an index exists already, the metadata
             cannot be written, or collecting fails; nothing is committed then.
         """
+        _refuse_what_is_no_index("create_indexes", indexes)
         if self._served is not None:
             return self._served.create_indexes(indexes)
         return create_indexes(self._target(), indexes)
@@ -153,6 +154,7 @@ class Dataset:
             As ``create_indexes`` does, and when an index of the same name was made in another way; nothing is changed
             then.
         """
+        _refuse_what_is_no_index("ensure_indexes", indexes)
         if self._served is not None:
             return self._served.ensure_indexes(indexes)
         return ensure_indexes(self._target(), indexes)
@@ -194,22 +196,32 @@ class Dataset:
             return self._served.describe()
         return self._df.sparkSession.createDataFrame(describe_rows(self._target()), DESCRIBE_SCHEMA)
 
-    def explain(self, df: DataFrame, *, indicators: bool = False) -> Explanation:
+    def explain(self, df: DataFrame | Column | str, *, indicators: bool = False) -> Explanation:
         """Explain what skipping does to a query: labelled tree, clause, what is kept, what was not used and why.
 
         The query is planned, not run.  With ``indicators`` its predicate is run over every object, and what limits
         skipping, the layout or the metadata, is said too.
+
+        Parameters
+        ----------
+        df
+            A query, or a predicate on this dataset.
+        indicators
+            Whether to measure what limits skipping.
         """
+        df = self._query(df)
         if self._served is not None:
             return Explanation(self._served.explain(df), (), self.indicators(df) if indicators else None)
         explanation = explain_scans(planner_of(self._spark), classic_frame(df), self.root)
         return explanation.with_indicators(self.indicators(df)) if indicators and explanation.scans else explanation
 
     @overload
-    def indicators(self, queries: DataFrame) -> Indicators: ...
+    def indicators(self, queries: DataFrame | Column | str) -> Indicators: ...  # type: ignore[overload-overlap]
     @overload
-    def indicators(self, queries: Iterable[DataFrame]) -> WorkloadIndicators: ...
-    def indicators(self, queries: DataFrame | Iterable[DataFrame]) -> Indicators | WorkloadIndicators:
+    def indicators(self, queries: Iterable[DataFrame | Column | str]) -> WorkloadIndicators: ...
+    def indicators(
+        self, queries: DataFrame | Column | str | Iterable[DataFrame | Column | str]
+    ) -> Indicators | WorkloadIndicators:
         """Measure the paper's indicators of skipping effectiveness: selectivity, layout, metadata and scanning factor.
 
         The predicate of each scan of this dataset is run over every object that Spark's own partition pruning leaves,
@@ -220,7 +232,8 @@ class Dataset:
         Parameters
         ----------
         queries
-            A query, or the queries of a workload, whose geometric means come with their indicators.
+            A query, or the queries of a workload, whose geometric means come with their indicators.  A predicate on
+            this dataset may stand for a query.
 
         Raises
         ------
@@ -238,9 +251,29 @@ class Dataset:
         """
         if self._served is not None:
             raise not_from_a_client("measuring indicators", "run 'skipstone indicators' where the data can be read")
-        if is_query(queries):
-            return measure_indicators(self._scan, self.root, [classic_frame(queries)])[0]
-        return WorkloadIndicators(measure_indicators(self._scan, self.root, list(map(classic_frame, queries))))
+        if is_query(queries) or is_predicate(queries):
+            return measure_indicators(self._scan, self.root, [classic_frame(self._query(queries))])[0]
+        frames = [classic_frame(self._query(query)) for query in list(queries)]
+        return WorkloadIndicators(measure_indicators(self._scan, self.root, frames))
+
+    def _query(self, query: DataFrame | Column | str) -> DataFrame:
+        """Return a query; a predicate is one on this dataset.
+
+        Raises
+        ------
+        DatasetError
+            When it is neither.
+        """
+        if is_query(query):
+            return query
+        if is_predicate(query):
+            try:
+                return self._df.where(query)
+            except Exception as error:
+                msg = f"{query} is not a predicate on {self.root}: {said_by(error)}"
+                raise DatasetError(msg) from error
+        msg = f'a DataFrame is wanted, or a predicate such as "status = 500", not {query!r}'
+        raise DatasetError(msg)
 
     def _target(self) -> Target:
         """Return what index jobs work on: the dataset as the session reads it at this moment."""
@@ -257,3 +290,12 @@ class Dataset:
         if self._served is not None:
             return f"Dataset({self._served.name})"
         return f"Dataset({self.root!r}, format={self._relation.format!r})"
+
+
+def _refuse_what_is_no_index(verb: str, given: Iterable[Any]) -> None:
+    """Raise when a column's name, or anything else, stands where an index is wanted."""
+    for one in given:
+        if not isinstance(one, Index):
+            example = f"MinMaxIndex({one!r})" if isinstance(one, str) else "MinMaxIndex('ts')"
+            msg = f"{verb} takes indexes, for example {example}, not {one!r}"
+            raise IndexingError(msg)

@@ -31,6 +31,7 @@ __all__ = [
     "register_implication",
     "register_index",
     "register_store",
+    "store_settings",
 ]
 
 ENTRY_POINT_GROUP = "skipstone.plugins"
@@ -95,6 +96,11 @@ def find_store(name: str) -> type[MetadataStore] | None:
 def known_stores() -> tuple[str, ...]:
     """Name the metadata stores that are registered."""
     return tuple(sorted(_stores))
+
+
+def store_settings() -> tuple[str, ...]:
+    """Name the settings that registered stores look at, or what their names begin with."""
+    return tuple(name for store in _stores.values() for name in store.settings)
 
 
 def register_implication(name: str, implication: Implication) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import platform
 import shutil
@@ -32,7 +31,6 @@ __all__ = [
 ]
 
 _PREFIX: Final = "spark.skipstone."
-_MANY: Final = ("kms.", "elasticsearch.", "function.")
 """Settings of which any name may follow: a plug-in's, or a function's."""
 _NEWEST_TRIED: Final = (4, 3)
 _OTHERS: Final = {
@@ -157,24 +155,14 @@ def read_defaults(file: Path) -> dict[str, str]:
 
 def check_settings(settings: Mapping[str, str]) -> Iterator[Finding]:
     """Look at the ``spark.skipstone.*`` settings: unknown names, and values that make no sense."""
-    from skipstone.settings import SETTINGS
+    from skipstone.settings import complaints
 
     own = {name.removeprefix(_PREFIX): value for name, value in settings.items() if name.startswith(_PREFIX)}
-    wrong = 0
-    for name, value in sorted(own.items()):
-        if name in SETTINGS:
-            _, read, allowed = SETTINGS[name]
-            try:
-                read(value)
-            except (KeyError, ValueError):
-                wrong += 1
-                yield broken("settings", f"{_PREFIX}{name} is {value!r}", f"allowed is {allowed}")
-        elif not name.startswith(_MANY):
-            wrong += 1
-            close = difflib.get_close_matches(name, SETTINGS, n=1)
-            hint = f"did you mean {_PREFIX}{close[0]}?" if close else "take it out; README.md has the list of settings"
-            yield odd("settings", f"there is no setting {_PREFIX}{name}", hint)
-    if not wrong:
+    found = list(complaints(own))
+    for said, hint in found:
+        make = odd if said.startswith("there is no setting") else broken
+        yield make("settings", said, hint)
+    if not found:
         said = ", ".join(f"{name}={value}" for name, value in sorted(own.items()) if not name.startswith("kms."))
         yield well("settings", said or "all at their defaults")
 

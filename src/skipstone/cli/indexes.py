@@ -92,6 +92,16 @@ def make_index(type_name: str, columns: Sequence[str], options: Mapping[str, Any
         if name not in allowed:
             msg = f"{text!r}: a {type_name} index has no option {name!r}, it has {', '.join(sorted(allowed))}"
             raise IndexingError(msg)
+    required = [
+        f.name
+        for f in dataclasses.fields(index_type)
+        if f.init and f.kw_only and f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+    ]
+    if missing := [name for name in required if name not in options]:
+        column = columns[0] if columns else "column"
+        asked = f"{type_name}({column}, {', '.join(f'{name}=…' for name in missing)})"
+        msg = f"{text!r}: a {type_name} index needs {' and '.join(missing)}: {asked}, or {column}:{missing[0]}=…"
+        raise IndexingError(msg)
     try:
         return index_type(*columns, **options)
     except (TypeError, ValueError) as error:

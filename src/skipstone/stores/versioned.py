@@ -14,6 +14,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from skipstone.errors import CommitConflictError, MetadataStoreError, SettingError
+from skipstone.settings import read_bytes
 from skipstone.stores.absences import ABSENCES
 from skipstone.stores.cache import ByteCache
 from skipstone.stores.metadata_store import MetadataStore, Snapshot
@@ -255,7 +256,8 @@ class VersionedStore(MetadataStore):
     def _cache_bytes(settings: Mapping[str, str]) -> int:
         """Read the bound on what the driver remembers of metadata."""
         setting = settings.get("cacheBytes") or str(CACHE_BYTES)
-        if not setting.isascii() or not setting.isdigit():
-            msg = f"spark.skipstone.cacheBytes is {setting!r}: give a number of bytes, for example {CACHE_BYTES}"
-            raise SettingError(msg)
-        return int(setting)
+        try:
+            return read_bytes(setting)
+        except ValueError:
+            msg = f"spark.skipstone.cacheBytes is {setting!r}: give a number of bytes, for example 1g"
+            raise SettingError(msg) from None

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark import SparkContext
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from typing_extensions import TypeIs
 
-__all__ = ["SPARK_ERRORS", "Client", "Scan", "is_query", "said_by"]
+__all__ = ["SPARK_ERRORS", "Client", "Scan", "is_predicate", "is_query", "said_by"]
 
 SPARK_ERRORS = (PySparkException,)
 """What Spark raises for a query that it cannot analyse or run."""
@@ -293,6 +293,13 @@ def is_query(what: object) -> TypeIs[DataFrame]:
     from pyspark.sql import DataFrame
 
     return isinstance(what, DataFrame)
+
+
+def is_predicate(what: object) -> TypeIs[str | Column]:
+    """Whether something is a condition, in SQL or as a column."""
+    from pyspark.sql import Column
+
+    return isinstance(what, str | Column)
 
 
 def said_by(error: BaseException) -> str:

@@ -16,6 +16,7 @@ from skipstone.engines.spark.connect import classic_session
 from skipstone.engines.spark.worker_packages import WorkerPackages
 from skipstone.errors import IndexingError
 from skipstone.functions.identity.identities import VERSION_SETTING, FunctionIdentities, calls_of
+from skipstone.settings import read_milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -97,8 +98,10 @@ def session_identities(
 
 def query_identities(spark: SparkSession, settings: Mapping[str, str]) -> FunctionIdentities:
     """Return the identities of functions to a query, which waits for the workers' answer for a limited time only."""
-    limit = settings.get("plannerTimeoutMs", "")
-    patience = int(limit) / 2000 if limit.isdecimal() else _PATIENCE_OF_QUERIES
+    try:
+        patience = read_milliseconds(settings.get("plannerTimeoutMs", "")) / 2000
+    except ValueError:  # none, or one that the bridge does not understand either
+        patience = _PATIENCE_OF_QUERIES
     workers = WorkerPackages(spark.sparkContext, patience=patience)
     return FunctionIdentities(settings, lambda raw: function_command(spark, raw), workers)
 

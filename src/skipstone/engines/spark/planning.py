@@ -35,6 +35,7 @@ from skipstone.functions.identity.package_versions import gathered_evidence
 from skipstone.indexing.relation import Relation
 from skipstone.querying.elements import ElementImplication
 from skipstone.querying.plan import Plan, plan_scan
+from skipstone.settings import complain_once
 from skipstone.stores.elasticsearch.store import ElasticsearchStore
 from skipstone.stores.memory import InMemoryStore
 from skipstone.stores.packed import PACKED_COLUMNS, packed_objects
@@ -84,6 +85,7 @@ class SparkPlanner:
     def _planned(self, key: int, request: dict[str, Any]) -> Plan:
         """Plan one scan, and remember the plan; what Skipstone refuses on purpose is said."""
         relation = Relation.of(request["relation"])
+        complain_once(relation.skipstone, registry.store_settings())
         try:
             registry.load_plugins(_names(relation.skipstone.get("plugins", "")))
             store = store_for(self._spark, relation.skipstone)

@@ -47,6 +47,13 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     >>> spark = skipstone.configure(SparkSession.builder.master("local[2]")).getOrCreate()  # doctest: +SKIP
     """
     require_version()
+    if not hasattr(builder, "getOrCreate"):
+        what = "a session that is running" if hasattr(builder, "sql") else f"a {type(builder).__name__}"
+        msg = (
+            f"configure takes a builder, not {what}: spark = skipstone.configure(SparkSession.builder).getOrCreate(), "
+            "before the application's first session is made; a running JVM gets no extension"
+        )
+        raise SessionNotConfiguredError(msg)
     if is_connect(builder):
         msg = f"Skipstone takes pyspark.sql.SparkSession.builder, with .remote(...), not {type(builder).__module__}'s"
         raise UnsupportedSparkError(msg)

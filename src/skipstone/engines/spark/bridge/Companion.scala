@@ -5,11 +5,13 @@ import java.util.concurrent.{CountDownLatch, TimeUnit}
 import java.util.concurrent.atomic.AtomicInteger
 
 import scala.collection.mutable
+import scala.util.Try
 import scala.util.control.NonFatal
 
 import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.api.java.JavaSparkContext
 import org.apache.spark.internal.Logging
+import org.apache.spark.network.util.JavaUtils
 import org.apache.spark.sql.{classic, SparkSession}
 
 /**
@@ -238,9 +240,13 @@ private[skipstone] object CompanionSettings extends Logging {
 
   private def number(conf: SparkConf, name: String, default: Long): Long = {
     val text = conf.get(Prefix + name, default.toString).trim
-    text.toLongOption.filter(_ >= 0).getOrElse {
-      say(s"$Prefix$name is '$text', allowed is a whole number of milliseconds: $default is taken")
+    milliseconds(text).getOrElse {
+      say(s"$Prefix$name is '$text', allowed is a time, such as 500ms or 10s: $default ms are taken")
       default
     }
   }
+
+  /** A time as Spark writes it; a number alone is milliseconds. */
+  def milliseconds(text: String): Option[Long] =
+    Try(JavaUtils.timeStringAs(text.trim, TimeUnit.MILLISECONDS)).toOption.filter(_ >= 0)
 }

@@ -85,7 +85,7 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
       Runs.watch(session.asInstanceOf[classic.SparkSession].sparkContext)
       entry.filters = condition.toSeq.flatMap(ExpressionJson.conjuncts).map(_.semanticHash()).toSet
       entry.condition = condition.flatMap(c => guarded(Option.empty[String])(Some(c.sql.take(2000)))(_ => ()))
-      val timeout = Try(conf.getConfString("spark.skipstone.plannerTimeoutMs", "30000").toLong).getOrElse(30000L)
+      val timeout = CompanionSettings.milliseconds(conf.getConfString("spark.skipstone.plannerTimeoutMs", "30s")).getOrElse(30000L)
       val environments = described.environments()
       if (planner == null) entry.notes = entry.notes :+ s"nobody planned: ${Companion.absence}"
       val decision = if (planner == null) None else guarded(Option.empty[Decision]) {
