@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from skipstone.functions.identity import distributions
+from skipstone.functions.identity import distributions, interpreter_folders
 from skipstone.functions.identity.package_versions import package_versions, packages_here, packages_named
 
 ONE = "def f(x):\n    return x\n"
@@ -56,8 +56,9 @@ def lake(tmp_path, monkeypatch):
     lake = Lake(tmp_path)
     monkeypatch.syspath_prepend(lake.site)
     monkeypatch.syspath_prepend(lake.local)
-    folders = (*distributions.site_folders(), str(lake.site.resolve()))
-    monkeypatch.setattr(distributions, "site_folders", lambda: folders)
+    folders = (*interpreter_folders.site_folders(), str(lake.site.resolve()))
+    for module in (distributions, interpreter_folders):
+        monkeypatch.setattr(module, "site_folders", lambda: folders)
     yield lake
     for name in [n for n in sys.modules if n.partition(".")[0].startswith("told_")]:
         del sys.modules[name]
@@ -276,12 +277,12 @@ def test_a_module_that_was_put_among_installed_ones(lake, monkeypatch):
 
 def test_a_module_in_the_folder_of_pythons_own(lake, monkeypatch):
     monkeypatch.setattr(sysconfig, "get_path", lambda _: str(lake.local))
-    distributions.is_pythons_own.cache_clear()
+    interpreter_folders.is_pythons_own.cache_clear()
     lake.write("statistics.py")
     assert versions("statistics") == []
     assert_told(lake, "told_custom", "told_custom.py")
     monkeypatch.undo()
-    distributions.is_pythons_own.cache_clear()
+    interpreter_folders.is_pythons_own.cache_clear()
 
 
 def test_two_builds_of_one_version(lake):
@@ -518,9 +519,9 @@ def test_folders_of_data_are_no_modules(lake):
 
 
 def test_folders_of_this_interpreter():
-    assert str(Path(sysconfig.get_path("purelib")).resolve()) in distributions.site_folders()
-    assert distributions.is_pythons_own(importlib.util.find_spec("json").origin)
-    assert not distributions.is_pythons_own(pytest.__file__)
+    assert str(Path(sysconfig.get_path("purelib")).resolve()) in interpreter_folders.site_folders()
+    assert interpreter_folders.is_pythons_own(importlib.util.find_spec("json").origin)
+    assert not interpreter_folders.is_pythons_own(pytest.__file__)
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="Python has no distutils any more")

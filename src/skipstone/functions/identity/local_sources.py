@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skipstone.functions.identity.bytecode import hides_source, state_of
-from skipstone.functions.identity.distributions import ANY, IMPORTABLE
+from skipstone.functions.identity.distributions import ANY
+from skipstone.functions.identity.interpreter_folders import IMPORTABLE
 from skipstone.functions.identity.source_imports import Imports, imports_of
 
 if TYPE_CHECKING:

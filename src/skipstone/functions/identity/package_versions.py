@@ -26,10 +26,10 @@ from importlib.machinery import (
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skipstone.functions.identity.distributions import (
+from skipstone.functions.identity.distributions import installed
+from skipstone.functions.identity.interpreter_folders import (
     Installation,
     installation,
-    installed,
     is_installers,
     is_pythons_own,
     module_named,
