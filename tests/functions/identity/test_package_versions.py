@@ -15,8 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from skipstone.functions.identity import distributions, interpreter_folders
-from skipstone.functions.identity.package_versions import package_versions, packages_here, packages_named
+from skipstone.functions.identity import distributions, interpreter_folders, local_sources
+from skipstone.functions.identity.package_versions import (
+    gathered_evidence,
+    package_versions,
+    packages_here,
+    packages_named,
+)
 
 ONE = "def f(x):\n    return x\n"
 TWO = "def f(x):\n    return -x * 2\n"
@@ -537,3 +542,20 @@ def test_asking_for_a_module_changes_nothing_in_this_process():
         "assert (found and found.origin) == getattr(PathFinder.find_spec('pip'), 'origin', None)\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_planning_looks_at_a_package_once_and_the_next_one_again(lake, monkeypatch):
+    """Sources are walked through for each planning, not for each index, predicate and promise that asks."""
+    lake.write("told_local/__init__.py", "def f(x):\n    return x\n")
+    looks = []
+    walk = local_sources._files
+    monkeypatch.setattr(local_sources, "_files", lambda place, most: looks.append(place) or walk(place, most))
+    with gathered_evidence() as evidence:
+        before = packages_here(["told_local"])
+        assert packages_here(["told_local.f"]).versions == packages_here(["told_local"]).versions == before.versions
+    assert len(looks) == 1
+    assert before.evidence <= evidence
+    lake.write("told_local/__init__.py", "def f(x):\n    return x + 1\n")
+    with gathered_evidence():
+        assert packages_here(["told_local"]).versions != before.versions
+    assert len(looks) == 2
