@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from skipstone.engines.spark.session import configure
+from tests.every_run import is_long
 from tests.shared_classes import OPTIONS, archive_options
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("--long"):
         skipped = pytest.mark.skip(reason="only with --long")
         for item in items:
-            if "long" in item.keywords or "spark_versions" in item.keywords:
+            if "long" in item.keywords or "spark_versions" in item.keywords or is_long(item.nodeid):
                 item.add_marker(skipped)
 
 

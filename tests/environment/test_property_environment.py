@@ -40,7 +40,7 @@ SEEDS = {
     "xml": (0, 3, 4, 8),
     "text": (0, 2, 6),
 }
-LONG = range(100)
+LONG = range(16)
 FEATURES = {"above": "upper(s) = 'İÇİ'", "below": "lower(s) = '\u0131c\u0131'", "spelled": "initcap(s) = 'İçi'"}
 
 

@@ -11,7 +11,7 @@ WRITERS, READERS = 4, 8
 
 
 def test_four_writers_and_eight_readers(lakes, tally, long):
-    seconds = 600 if long else 12
+    seconds = 120 if long else 12
     lake = Lake(lakes / "lake")
     lake.create()
     context = multiprocessing.get_context("forkserver")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from skipstone.engines.spark import planning as engine
+from skipstone.functions.identity.package_versions import gathered_evidence
 from skipstone.querying import plan as planner_module
 from skipstone.querying.clause import Clause
 
@@ -131,7 +132,8 @@ def blurred(store: MetadataStore, blur: Callable[[str, pa.Array], pa.Array]) -> 
 
 def skipped_names(asked: Asked, store: Any) -> frozenset[str]:
     """Give the names of the objects that the planner skips."""
-    plan = planner_module.plan_scan(asked.relation, asked.condition, store, asked.functions)
+    with gathered_evidence():  # as the engine does: the packages of functions are looked up once
+        plan = planner_module.plan_scan(asked.relation, asked.condition, store, asked.functions)
     return frozenset(_skipped(plan, store))
 
 

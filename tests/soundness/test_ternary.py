@@ -22,7 +22,7 @@ PREDICATES = 60
 def test_a_predicate_its_negation_and_its_unknown_split_the_rows(spark, tmp_path, spec, request):
     campaign = Campaign(spark, spec, tmp_path / "dataset")
     generator = Generator(campaign.made, Random("ternary"))
-    wanted = PREDICATES * (10 if request.config.getoption("--long") else 1)
+    wanted = PREDICATES * (3 if request.config.getoption("--long") else 1)
     tried = skipped = 0
     # What Spark pushes into Parquet loses NaN, and dates that the Julian calendar lacks, by itself.
     with conf(spark, {**spec.conf, "spark.sql.parquet.filterPushdown": "false"}):

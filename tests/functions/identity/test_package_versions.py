@@ -15,8 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from skipstone.functions.identity import distributions
-from skipstone.functions.identity.package_versions import package_versions, packages_here, packages_named
+from skipstone.functions.identity import distributions, interpreter_folders, local_sources
+from skipstone.functions.identity.package_versions import (
+    gathered_evidence,
+    package_versions,
+    packages_here,
+    packages_named,
+)
 
 ONE = "def f(x):\n    return x\n"
 TWO = "def f(x):\n    return -x * 2\n"
@@ -56,8 +61,9 @@ def lake(tmp_path, monkeypatch):
     lake = Lake(tmp_path)
     monkeypatch.syspath_prepend(lake.site)
     monkeypatch.syspath_prepend(lake.local)
-    folders = (*distributions.site_folders(), str(lake.site.resolve()))
-    monkeypatch.setattr(distributions, "site_folders", lambda: folders)
+    folders = (*interpreter_folders.site_folders(), str(lake.site.resolve()))
+    for module in (distributions, interpreter_folders):
+        monkeypatch.setattr(module, "site_folders", lambda: folders)
     yield lake
     for name in [n for n in sys.modules if n.partition(".")[0].startswith("told_")]:
         del sys.modules[name]
@@ -276,12 +282,12 @@ def test_a_module_that_was_put_among_installed_ones(lake, monkeypatch):
 
 def test_a_module_in_the_folder_of_pythons_own(lake, monkeypatch):
     monkeypatch.setattr(sysconfig, "get_path", lambda _: str(lake.local))
-    distributions.is_pythons_own.cache_clear()
+    interpreter_folders.is_pythons_own.cache_clear()
     lake.write("statistics.py")
     assert versions("statistics") == []
     assert_told(lake, "told_custom", "told_custom.py")
     monkeypatch.undo()
-    distributions.is_pythons_own.cache_clear()
+    interpreter_folders.is_pythons_own.cache_clear()
 
 
 def test_two_builds_of_one_version(lake):
@@ -518,9 +524,9 @@ def test_folders_of_data_are_no_modules(lake):
 
 
 def test_folders_of_this_interpreter():
-    assert str(Path(sysconfig.get_path("purelib")).resolve()) in distributions.site_folders()
-    assert distributions.is_pythons_own(importlib.util.find_spec("json").origin)
-    assert not distributions.is_pythons_own(pytest.__file__)
+    assert str(Path(sysconfig.get_path("purelib")).resolve()) in interpreter_folders.site_folders()
+    assert interpreter_folders.is_pythons_own(importlib.util.find_spec("json").origin)
+    assert not interpreter_folders.is_pythons_own(pytest.__file__)
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="Python has no distutils any more")
@@ -536,3 +542,20 @@ def test_asking_for_a_module_changes_nothing_in_this_process():
         "assert (found and found.origin) == getattr(PathFinder.find_spec('pip'), 'origin', None)\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_planning_looks_at_a_package_once_and_the_next_one_again(lake, monkeypatch):
+    """Sources are walked through for each planning, not for each index, predicate and promise that asks."""
+    lake.write("told_local/__init__.py", "def f(x):\n    return x\n")
+    looks = []
+    walk = local_sources._files
+    monkeypatch.setattr(local_sources, "_files", lambda place, most: looks.append(place) or walk(place, most))
+    with gathered_evidence() as evidence:
+        before = packages_here(["told_local"])
+        assert packages_here(["told_local.f"]).versions == packages_here(["told_local"]).versions == before.versions
+    assert len(looks) == 1
+    assert before.evidence <= evidence
+    lake.write("told_local/__init__.py", "def f(x):\n    return x + 1\n")
+    with gathered_evidence():
+        assert packages_here(["told_local"]).versions != before.versions
+    assert len(looks) == 2

@@ -10,19 +10,22 @@ from __future__ import annotations
 import hashlib
 import os
 import zipfile
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skipstone.functions.identity.bytecode import hides_source, state_of
-from skipstone.functions.identity.distributions import ANY, IMPORTABLE
+from skipstone.functions.identity.distributions import ANY
+from skipstone.functions.identity.interpreter_folders import IMPORTABLE
 from skipstone.functions.identity.source_imports import Imports, imports_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["Local", "is_data_in_zip", "local_sources"]
+__all__ = ["Local", "is_data_in_zip", "local_sources", "one_look"]
 
 _MOST_SOURCES = 2_000
 _MOST_ENTRIES = 5_000
@@ -65,12 +68,11 @@ def local_sources(name: str, places: Sequence[str | None], wanted: Collection[st
         if place is None:
             files.append((str(number), "", ()))
             continue
-        found = _files(place, _MOST_ENTRIES if is_namespace else _MOST_ENTRIES_OF_PACKAGE)
+        found = _seen(place, _MOST_ENTRIES if is_namespace else _MOST_ENTRIES_OF_PACKAGE)
         if found is None:
             return Local(unknown=_NOTHING)
-        root = Path(place)
-        start = f"{number}/{name}" if root.is_dir() else f"{number}"
-        files += [(f"{start}/{_inside(path, root)}", path, state_of(Path(path))) for path in found]
+        start = f"{number}/{name}" if os.path.isdir(place) else f"{number}"  # noqa: PTH112
+        files += [(f"{start}/{inside}", path, state) for inside, path, state in found]
     if not any(path for _, path, _ in files):
         return Local() if is_namespace else Local(unknown=_NOTHING)
     if len(files) > _MOST_SOURCES:
@@ -89,6 +91,35 @@ def local_sources(name: str, places: Sequence[str | None], wanted: Collection[st
     for module in reached:
         needs |= modules[module].names | {package + ANY for package in modules[module].packages}
     return Local(digest, frozenset(needs - {""}), frozenset(path for _, path, _ in files if path))
+
+
+@contextmanager
+def one_look() -> Iterator[None]:
+    """Within the block, look at the files of a place once: functions of one package ask for it one after the other."""
+    if _looks.get() is not None:
+        yield
+        return
+    token = _looks.set({})
+    try:
+        yield
+    finally:
+        _looks.reset(token)
+
+
+_looks: ContextVar[dict[tuple[str, int], tuple[_File, ...] | None] | None] = ContextVar("looks", default=None)
+
+
+def _seen(place: str, most: int) -> tuple[_File, ...] | None:
+    """Return the files that can be imported in a place, by their paths within it, in the state that they have."""
+    looks = _looks.get()
+    if looks is not None and (place, most) in looks:
+        return looks[place, most]
+    files = _files(place, most)
+    root = Path(place)
+    found = None if files is None else tuple((_inside(path, root), path, state_of(Path(path))) for path in files)
+    if looks is not None:
+        looks[place, most] = found
+    return found
 
 
 def _inside(path: str, root: Path) -> str:

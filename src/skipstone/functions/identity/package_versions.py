@@ -12,7 +12,7 @@ import re
 import sys
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.machinery import (
     BuiltinImporter,
@@ -26,15 +26,15 @@ from importlib.machinery import (
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skipstone.functions.identity.distributions import (
+from skipstone.functions.identity.distributions import installed
+from skipstone.functions.identity.interpreter_folders import (
     Installation,
     installation,
-    installed,
     is_installers,
     is_pythons_own,
     module_named,
 )
-from skipstone.functions.identity.local_sources import is_data_in_zip, local_sources
+from skipstone.functions.identity.local_sources import is_data_in_zip, local_sources, one_look
 from skipstone.functions.identity.own_sources import own_digest, own_files
 from skipstone.functions.identity.source_imports import is_dynamic
 
@@ -134,16 +134,31 @@ def _names_in(text: str) -> Iterator[str]:
 
 @contextmanager
 def gathered_evidence() -> Iterator[set[str]]:
-    """Collect the files by which packages were known in a block: where one changes, what was found does not hold."""
-    found: set[str] = set()
-    token = _evidence.set(found)
+    """Collect the files by which packages were known in a block: where one changes, what was found does not hold.
+
+    Within the block the same names are looked up once: a planning asks for the packages of a function many times, and
+    to look at all sources of a large local package takes milliseconds.  What changes between the first look and the end
+    of the block is noticed as before, by those who compare the files' own times (``WorkerPackages``) and by whoever
+    gets the evidence.
+    """
+    moment = _Moment()
+    token = _moment.set(moment)
     try:
-        yield found
+        with one_look():
+            yield moment.evidence
     finally:
-        _evidence.reset(token)
+        _moment.reset(token)
 
 
-_evidence: ContextVar[set[str] | None] = ContextVar("evidence", default=None)
+@dataclass
+class _Moment:
+    """What was looked up in a block: by which files, and what was found by the names that were asked for."""
+
+    evidence: set[str] = field(default_factory=set)
+    found: dict[frozenset[str], Packages] = field(default_factory=dict)
+
+
+_moment: ContextVar[_Moment | None] = ContextVar("moment", default=None)
 
 
 def package_versions(names: Iterable[str]) -> list[str] | None:
@@ -154,6 +169,19 @@ def package_versions(names: Iterable[str]) -> list[str] | None:
 
 def packages_here(names: Iterable[str]) -> Packages:
     """Return what modules and all that these need are in this process, and by which files that is known."""
+    wanted = frozenset(names)
+    moment = _moment.get()
+    if moment is None:
+        with one_look():
+            return _looked_up(wanted)
+    if wanted not in moment.found:
+        found = moment.found[wanted] = _looked_up(wanted)
+        moment.evidence |= found.evidence | _searched(tuple(sys.path), found.evidence)
+    return moment.found[wanted]
+
+
+def _looked_up(names: frozenset[str]) -> Packages:
+    """Look packages up as they are now."""
     named = sorted(names)
     dynamic = next((name for name in named if is_dynamic(name)), None)
     if dynamic is None and set(named) >= _SEARCH_PATH:
@@ -182,8 +210,6 @@ def packages_here(names: Iterable[str]) -> Packages:
                 break
     evidence = frozenset(path for one in found.values() for path in one.evidence)
     why = next((f"{_UNTOLD.format(top)}: {one.unknown}" for top, one in found.items() if one.unknown), "")
-    if (gathering := _evidence.get()) is not None:
-        gathering |= evidence | _searched(tuple(sys.path), evidence)
     versions = sorted({version for one in found.values() for version in one.versions})
     return Packages(None if why else tuple(versions), why, evidence, tuple(sorted(places.items())))
 
