@@ -40,13 +40,13 @@ def main(master, folder, port):
 
     columns = ["id", "concat('n', id) AS name", "array(double(id), 0D) AS vec"]
     spark.range(0, 80, 1, 8).selectExpr(*columns).write.parquet(folder)
-    spark.udf.register("first", lambda text: text[:2], "string")
+    spark.udf.register("beginning", lambda text: text[:2], "string")
     dataset = Dataset.for_path(spark, folder)
-    report = dataset.create_indexes(BloomFilterIndex("name"), FormattedIndex("name", extract="first"))
+    report = dataset.create_indexes(BloomFilterIndex("name"), FormattedIndex("name", extract="beginning"))
     assert (report.indexed, report.rows) == (8, 80), report
     read = spark.read.parquet(folder)
     # The function is still known again: what Skipstone brought to the job's session is nothing that the user brought.
-    for query, rows, kept in (("name = 'n42'", 1, 1), ("first(name) = 'n7'", 11, 2)):
+    for query, rows, kept in (("name = 'n42'", 1, 1), ("beginning(name) = 'n7'", 11, 2)):
         assert read.where(query).count() == rows, query
         (entry,) = skipstone.last_query(spark)
         assert entry.objects.kept == kept, (query, entry)

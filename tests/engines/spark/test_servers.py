@@ -131,8 +131,10 @@ def test_a_client_of_the_thrift_server(server):
         one.sql("CREATE TABLE more USING parquet AS SELECT id, concat('n', id) AS name FROM range(0, 40, 1, 4)")
         ((_, names, objects, indexed, *_),) = one.sql("CREATE INDEX b ON more USING bloomfilter (name)")
         assert ("b" in names, objects, indexed) == (True, 4, 4)
+        one.sql("CREATE INDEX footers ON more USING minmax (id)")
         assert one.reads("SELECT * FROM more WHERE name = 'n7'") == (1, 4)
-        one.sql("DROP INDEX b ON more")
+        assert one.reads("SELECT * FROM more WHERE id = 7") == (1, 4)
+        one.sql("DROP INDEX `*` ON more")
         assert one.sql("SHOW INDEXES ON more") == []
     assert "Skipstone: read 1 of 8 objects" in server.program.text()
 
@@ -267,7 +269,7 @@ def test_eight_clients_at_once_with_refreshes_beside(server, tmp_path):
     out = said(client, tmp_path)
     assert not wrong, wrong
     assert counts["jdbc"] > 100
-    assert counts["refreshed"] > 10
+    assert counts["refreshed"] >= 5
     assert int(out.split("ASKED ")[1].split()[0]) > 50
     assert children(jvm) == [child]
     with server.cursor() as session:

@@ -1,4 +1,4 @@
-"""The statements on indexes under the oldest release of Spark, whose parser and analyzer differ most (``--long``)."""
+"""Statements on indexes and the companion under the oldest release of Spark, which differs most (``--long``)."""
 
 from __future__ import annotations
 
@@ -74,3 +74,52 @@ print("ALL WELL")
 @pytest.mark.slow
 def test_the_statements_on_the_oldest_spark(tmp_path):
     assert "ALL WELL" in run_on(VERSIONS[0], SCRIPT, tmp_path)
+
+
+COMPANION = """
+import os, signal, sys, time
+import pyspark
+from pyspark.sql import SparkSession
+
+assert pyspark.__version__ == sys.argv[1], pyspark.__version__
+sys.path.insert(0, sys.argv[2])
+from tests.engines.spark.programs import children, settings, until
+
+builder = SparkSession.builder.master("local[2]")
+for name, value in settings().items():
+    builder = builder.config(name, value)
+spark = builder.getOrCreate()
+bridge = spark._jvm.org.apache.spark.sql.skipstone.Bridge
+jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())
+spark.range(0, 80, 1, 8).selectExpr("id", "concat('n', id) AS name").write.parquet("files")
+spark.sql("CREATE INDEX i ON parquet.`files` USING minmax (id, name OPTIONS (type = 'bloomfilter'))")
+assert sorted(row.name for row in spark.sql("SHOW INDEXES ON parquet.`files`").collect()) == [
+    "i.bloomfilter(name)", "i.minmax(id)"
+]
+
+def reads(query):
+    return spark.sql(f"EXPLAIN SKIPPING {query}").collect()[1].plan.split(";")[0].strip()
+
+query = "SELECT id FROM parquet.`files` WHERE id BETWEEN 31 AND 33"
+assert sorted(row.id for row in spark.sql(query).collect()) == [31, 32, 33]
+assert reads(query) == "reads 1 of 8 objects"
+assert reads("SELECT id FROM parquet.`files` WHERE name = 'n42'") == "reads 1 of 8 objects"
+(child,) = children(jvm)
+os.kill(child, signal.SIGKILL)
+until(lambda: bridge.registered() is None)
+assert sorted(row.id for row in spark.sql(query).collect()) == [31, 32, 33]
+until(lambda: bridge.registered() is not None, 120)
+spark._jvm.System.gc()
+time.sleep(1)
+assert reads(query) == "reads 1 of 8 objects"
+(child,) = children(jvm)
+spark.stop()
+until(lambda: not children(jvm), 10)
+print("ALL WELL")
+"""
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_the_companion_on_the_oldest_spark(tmp_path):
+    assert "ALL WELL" in run_on(VERSIONS[0], COMPANION, tmp_path)
