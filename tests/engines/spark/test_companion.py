@@ -114,7 +114,7 @@ def test_one_application(lake, tmp_path):
 
         # Another application in the same JVM gets a child of its own.
         spark.stop()
-        spark = session(**{"spark.skipstone.sql.enabled": "false"})
+        spark = session(**{{"spark.skipstone.sql.enabled": "false"}})
         assert kept(spark, query)[:2] == (3, 1)
 
         # Started without statements on indexes, it has none, whatever a session says.

@@ -49,7 +49,7 @@ told = spark.sql("EXPLAIN SKIPPING SELECT * FROM t WHERE id = ?", args=[5]).coll
 assert "reads 1 of 4 objects" in told[1].plan, told
 assert spark.sql("SHOW INDEXES ON IDENTIFIER(:t)", args={"t": "t"}).count() == len(names()) > 3
 assert spark.sql("EXECUTE IMMEDIATE 'SHOW INDEXES ON t'").count() == len(names())
-spark.sql("EXECUTE IMMEDIATE 'CREATE INDEX g ON t USING feature (few OPTIONS (predicate = ''id < 10''))'")
+spark.sql("EXECUTE IMMEDIATE 'CREATE INDEX g ON t USING feature (few OPTIONS (predicate = \\"id < 10\\"))'")
 spark.sql("BEGIN DROP INDEX g ON t; DROP INDEX every ON t; REFRESH INDEXES ON t; SHOW INDEXES ON t; END")
 assert names() == ["i.minmax(id)", "i.valuelist(name)"], names()
 spark.range(3).createOrReplaceTempView("v")
