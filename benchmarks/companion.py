@@ -6,6 +6,7 @@ queries in turn.  A server's start is the time until Spark Connect's port is ope
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -113,6 +114,10 @@ def _memory(*, small: bool) -> list[Row]:
         df = spark.read.schema(data.MANY_SCHEMA).parquet(generated.path)
         for query in QUERIES * 2:
             optimize(df.where(query))
+        bridge: Any = spark._jvm.org.apache.spark.sql.skipstone.Bridge
+        (entry,) = json.loads(bridge.entriesOfLastQuery())
+        if entry["error"] or not entry["objects"]["skipped"]:
+            raise RuntimeError(entry)  # nothing was loaded then
         memory = _resident(spark)
         spark.stop()
     where = f"{generated.objects:,} hollow objects, three MinMax columns, resident size of the process, all of it"
