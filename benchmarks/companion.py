@@ -6,6 +6,7 @@ queries in turn.  A server's start is the time until Spark Connect's port is ope
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -21,6 +22,7 @@ import pyspark
 
 from benchmarks import data, synthetic
 from benchmarks.measures import Row, Sample, Subject, interleave, ratio
+from benchmarks.memory import QUERIES
 from benchmarks.session import optimize
 from skipstone.engines.spark.bridge.build import bridge_jar
 from skipstone.engines.spark.bridge.presence import EXTENSION
@@ -32,13 +34,14 @@ if TYPE_CHECKING:
 OBJECTS = 8_192
 TARGET_PLANNING = 1.2
 TARGET_START = 1.1
+TARGET_MB = 400
 HOME = Path(pyspark.__file__).parent
 SOURCES = str(Path(__file__).parents[1] / "src")
 
 
 def measure(*, small: bool) -> list[Row]:
-    """Measure planning, then starts."""
-    return [*_planning(small=small), *_starts(small=small)]
+    """Measure planning, then memory, then starts."""
+    return [*_planning(small=small), *_memory(small=small), *_starts(small=small)]
 
 
 def _settings(*, companion: bool) -> dict[str, str]:
@@ -56,18 +59,25 @@ def _settings(*, companion: bool) -> dict[str, str]:
     }
 
 
-def _planning(*, small: bool) -> list[Row]:
-    """Let both planners answer the same queries in turn."""
-    from pyspark.java_gateway import ensure_callback_server_started
+def _session(metadata: str) -> SparkSession:
+    """Start a plain session that has a companion."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[*]").config("spark.skipstone.location", f"file:{metadata}")
+    for name, value in (_settings(companion=True) | {"spark.driver.memory": "8g"}).items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _planning(*, small: bool) -> list[Row]:
+    """Let both planners answer the same queries in turn."""
+    from pyspark.java_gateway import ensure_callback_server_started
+
     with synthetic.many_indexed(OBJECTS) as (folder, (generated,)):
-        builder = SparkSession.builder.master("local[*]").config("spark.skipstone.location", f"file:{folder}")
-        for name, value in _settings(companion=True).items():
-            builder = builder.config(name, value)
-        spark = builder.getOrCreate()
-        spark.sparkContext.setLogLevel("ERROR")
+        spark = _session(folder)
         bridge: Any = spark._jvm.org.apache.spark.sql.skipstone.Bridge
         df = spark.read.schema(data.MANY_SCHEMA).parquet(generated.path)
         started = time.perf_counter()
@@ -95,6 +105,23 @@ def _planning(*, small: bool) -> list[Row]:
         Row("memory of the companion", memory / 1e6, "MB", None, where),
         Row("first query after the session", first, "s", None, "waits for the companion's start, then plans"),
     ]
+
+
+def _memory(*, small: bool) -> list[Row]:
+    """Give what the companion of a large dataset takes when all its metadata has been asked for."""
+    with synthetic.many_indexed(10_000 if small else 1_000_000) as (folder, (generated,)):
+        spark = _session(folder)
+        df = spark.read.schema(data.MANY_SCHEMA).parquet(generated.path)
+        for query in QUERIES * 2:
+            optimize(df.where(query))
+        bridge: Any = spark._jvm.org.apache.spark.sql.skipstone.Bridge
+        (entry,) = json.loads(bridge.entriesOfLastQuery())
+        if entry["error"] or not entry["objects"]["skipped"]:
+            raise RuntimeError(entry)  # nothing was loaded then
+        memory = _resident(spark)
+        spark.stop()
+    where = f"{generated.objects:,} hollow objects, three MinMax columns, resident size of the process, all of it"
+    return [Row("memory of the companion of a large dataset", memory / 1e6, "MB", TARGET_MB, where)]
 
 
 def _resident(spark: SparkSession) -> int:

@@ -24,6 +24,7 @@ _NOISE = re.compile(r"\s*SQLSTATE: \w+.*$")
 _TRACEBACK = re.compile(r'^ *File "[^\n]*(?:\n +[^\n]*)*\n(?P<said>\S[^\n]*)', re.MULTILINE)
 _COMPILED = re.compile(r"\[FAILED_EXECUTE_UDF[^\]]*\].*?failed due to: (?P<said>[^\n]*)")
 _READING = ("FAILED_READ_FILE", "FILE_NOT_EXIST", "FileNotFoundException", "MALFORMED_RECORD_IN_PARSING")
+_CALLED = "An error occurred while calling"  # Py4J's own line before Java's
 
 
 class PluginRaisedError(Exception):
@@ -107,5 +108,6 @@ def _cause(text: str) -> str:
     """Find the most telling line: the first error condition, or else the first line."""
     found = _CONDITION.search(text)
     if found is None:
-        return (text.strip().splitlines() or ["Spark gave no reason"])[0]
+        lines = (line.removeprefix(": ") for line in text.strip().splitlines() if not line.startswith(_CALLED))
+        return next(lines, "Spark gave no reason")
     return f"{_NOISE.sub('', found['said']).strip()} [{found['condition']}]"

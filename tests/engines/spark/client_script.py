@@ -1,12 +1,15 @@
 """A client of a Spark Connect server in an environment without Skipstone.
 
-``python client_script.py ADDRESS TABLE FOLDER``: checks answers, and by the server's own words that it skipped.
+``python client_script.py ADDRESS once TABLE FOLDER`` checks answers, and by the server's own words that it skipped.
+``python client_script.py ADDRESS for SECONDS CLIENTS`` has several clients ask all the time.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import sys
+import threading
+import time
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -18,8 +21,7 @@ def told(session, query):
     return next(line.split(";")[0].strip() for line in lines if " objects" in line)
 
 
-def main(address, table, folder):
-    assert importlib.util.find_spec("skipstone") is None
+def ask_once(address, table, folder):
     one, two = (SparkSession.builder.remote(address).create() for _ in range(2))
     try:
         query = f"SELECT id FROM {table} WHERE id BETWEEN 31 AND 33"
@@ -58,6 +60,40 @@ def main(address, table, folder):
     finally:
         one.stop()
         two.stop()
+
+
+def ask_for(address, seconds, clients):
+    """Ask for a table that is refreshed meanwhile, in session after session."""
+    stop, asked = time.monotonic() + float(seconds), []
+
+    def ask(number):
+        turn = 0
+        while time.monotonic() < stop:
+            session = SparkSession.builder.remote(address).create()
+            for _ in range(10):
+                low = (11 * turn + number) % 77
+                found = sorted(
+                    row.id for row in session.table("busy").where(f"id BETWEEN {low} AND {low + 2}").collect()
+                )
+                if found != list(range(low, low + 3)):
+                    raise AssertionError((low, found))
+                turn += 1
+            session.stop()
+            asked.append(10)
+        asked.append(0)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(int(clients))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert asked.count(0) == len(threads), "a client gave up"
+    print("ASKED", sum(asked))
+
+
+def main(address, how, *more):
+    assert importlib.util.find_spec("skipstone") is None
+    {"once": ask_once, "for": ask_for}[how](address, *more)
     print("ALL WELL")
 
 

@@ -27,6 +27,7 @@ MODULE = "skipstone.engines.spark.companion"
 PROLOGUE = """
 import gc, json, os, signal, sys, threading, time
 from pathlib import Path
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from tests.engines.spark.programs import alive, children, until
 
@@ -126,7 +127,14 @@ def run_script(folder: Path, body: str, timeout: float = 300, **more: str) -> st
 
 
 @contextmanager
-def started(folder: Path, command: list[str], conf: dict[str, str], stdin: Path | None = None) -> Iterator[Program]:
+def started(
+    folder: Path,
+    command: list[str],
+    conf: dict[str, str],
+    stdin: Path | None = None,
+    master: str = "local[2]",
+    **variables: str,
+) -> Iterator[Program]:
     """Run one of Spark's own programs (``spark-sql``, ``spark-shell``, ``spark-submit``) beside a test."""
     home = Path(pyspark.__file__).parent
     options = [
@@ -138,12 +146,12 @@ def started(folder: Path, command: list[str], conf: dict[str, str], stdin: Path 
     source = stdin.open() if stdin else subprocess.DEVNULL
     with log.open("w") as file:
         process = subprocess.Popen(
-            [str(home / "bin" / command[0]), "--master", "local[2]", *options, *command[1:]],
+            [str(home / "bin" / command[0]), "--master", master, *options, *command[1:]],
             stdin=source,
             stdout=file,
             stderr=file,
             cwd=folder,
-            env=environment(SPARK_HOME=str(home)),
+            env=environment(SPARK_HOME=str(home), **variables),
             start_new_session=True,
         )
     program = Program(process, log, folder / "spark.log")

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from skipstone import Dataset, MinMaxIndex
-from tests.engines.spark.programs import REPOSITORY, alive, children, run_script, settings, started, until
+from tests.engines.spark.programs import REPOSITORY, children, run_script, settings, started, until
 
 pytestmark = pytest.mark.slow
 
@@ -74,6 +71,8 @@ def test_one_application(lake, tmp_path):
         # Ctrl-C is for queries: it is out of the terminal's group, and ignores it.
         assert os.getsid(child) == child != os.getsid(0)
         os.kill(child, signal.SIGINT)
+        time.sleep(0.5)
+        assert kept(spark, query)[:2] == (3, 1) and children(jvm_pid(spark)) == [child]
 
         # Killed: the query is answered and says why; the next child plans, also after the first one's objects are gone.
         os.kill(child, signal.SIGKILL)
@@ -115,8 +114,15 @@ def test_one_application(lake, tmp_path):
 
         # Another application in the same JVM gets a child of its own.
         spark.stop()
-        spark = session()
+        spark = session(**{{"spark.skipstone.sql.enabled": "false"}})
         assert kept(spark, query)[:2] == (3, 1)
+
+        # Started without statements on indexes, it has none, whatever a session says.
+        spark.conf.set("spark.skipstone.sql.enabled", "true")
+        try:
+            raise AssertionError(spark.sql("SHOW INDEXES ON parquet.`x`"))
+        except AnalysisException as error:
+            assert error.getCondition() == "SKIPSTONE_SQL_DISABLED", error
         (child,) = children(jvm_pid(spark))
         spark.stop()
         until(lambda: not alive(child), 5)
@@ -214,7 +220,9 @@ def test_given_up_when_it_ends_too_often(lake, tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("case", ["no python", "no package", "no dependency", "another version", "a broken one"])
+@pytest.mark.parametrize(
+    "case", ["no python", "no package", "no dependency", "another version", "a broken one", "no context"]
+)
 def test_what_cannot_start_is_said_once(lake, tmp_path, case):
     """Each mistake has a sentence, queries are answered, and nobody waits for what cannot come."""
     more, said = _mistake(case, tmp_path)
@@ -234,7 +242,7 @@ def test_what_cannot_start_is_said_once(lake, tmp_path, case):
         """,
         **{f"spark__skipstone__companion__{name}": value for name, value in more.items()},
     )
-    if case != "a broken one":
+    if case not in ("a broken one", "no context"):  # these may come right
         assert log.count("Nothing is skipped from now on") == 2  # console and file
         assert log.count(said) == 2
 
@@ -250,6 +258,8 @@ def _mistake(case: str, folder: Path) -> tuple[dict[str, str], str]:
             return {"python": _bare_python(folder)}, "not all that it needs: No module named 'pyarrow'"
         case "another version":
             return {"path": _another_version(folder)}, "the jar is of Skipstone 0.1.0"
+        case "no context":
+            return {"path": _without_context(folder)}, "nothing to connect to"
         case _:
             return {"path": _broken(folder)}, "SyntaxError"
 
@@ -272,6 +282,19 @@ def _another_version(folder: Path) -> str:
     init = folder / "other" / "skipstone" / "__init__.py"
     init.write_text(init.read_text().replace('__version__ = "0.1.0"', '__version__ = "0.9.9"'))
     return str(folder / "other")
+
+
+def _without_context(folder: Path) -> str:
+    """Let PySpark fail in the middle of making a context, which it then stops: the server's must go on."""
+    (folder / "sitecustomize.py").write_text(
+        "from pyspark.core.context import SparkContext\n"
+        "made = SparkContext._do_init\n"
+        "def fails(self, *arguments):\n"
+        "    made(self, *arguments)\n"
+        "    raise RuntimeError('nothing to connect to')\n"
+        "SparkContext._do_init = fails\n"
+    )
+    return f"{folder}:{REPOSITORY / 'src'}"
 
 
 def _broken(folder: Path) -> str:
@@ -381,55 +404,3 @@ def test_spark_shell(lake, tmp_path):
         os.kill(jvm, signal.SIGKILL)
         took = until(lambda: not Path(f"/proc/{child}").exists(), 5)
         assert took < 5
-
-
-CLIENT = """
-import sys
-from pyspark.sql import SparkSession
-lake, port = sys.argv[1:]
-one = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
-two = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
-try:
-    query = f"SELECT id FROM parquet.`{lake}` WHERE id BETWEEN 31 AND 33"
-    assert [row.id for row in one.sql(query).collect()] == [31, 32, 33]
-    one.udf.register("late", lambda n: n > 70, "boolean")
-    two.udf.register("late", lambda n: n < 45, "boolean")
-    for session, expected in ((one, list(range(71, 80))), (two, list(range(41, 45)))):
-        found = session.sql(f"SELECT id FROM parquet.`{lake}` WHERE late(id) AND id > 40")
-        assert sorted(row.id for row in found.collect()) == expected
-    two.conf.set("spark.skipstone.enabled", "false")
-    assert [row.id for row in two.sql(query).collect()] == [31, 32, 33]
-finally:
-    one.stop()
-    two.stop()
-print("ALL WELL")
-"""
-
-
-@pytest.mark.long
-def test_connect_server(lake, tmp_path):
-    """Clients of a server skip without Skipstone of their own, also beside Python functions; its child ends with it."""
-    pytest.importorskip("grpc")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    conf = settings() | {
-        "spark.connect.grpc.binding.port": port,
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-    }
-    server = "org.apache.spark.sql.connect.service.SparkConnectServer"
-    with started(tmp_path, ["spark-submit", "--class", server, "spark-internal"], conf) as program:
-        program.until(f"Spark Connect server started at: 127.0.0.1:{port}")
-        (tmp_path / "client.py").write_text(CLIENT)
-        with (tmp_path / "client.txt").open("w") as out:
-            subprocess.call(
-                [sys.executable, "client.py", lake, port], cwd=tmp_path, stdout=out, stderr=out, timeout=300
-            )
-        assert "ALL WELL" in (tmp_path / "client.txt").read_text(), (tmp_path / "client.txt").read_text()[-3000:]
-        log = program.text()
-        assert log.count(READ) == 1, log[-3000:]
-        assert log.count(f"Skipstone: read 4 of {OBJECTS} objects") == 2
-        (child,) = children(program.process.pid)
-        program.process.terminate()
-        program.wait()
-        until(lambda: not alive(child), 5)

@@ -1,4 +1,4 @@
-"""The statements on indexes under the oldest release of Spark, whose parser and analyzer differ most (``--long``)."""
+"""Statements on indexes and the companion under the oldest release of Spark, which differs most (``--long``)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ told = spark.sql("EXPLAIN SKIPPING SELECT * FROM t WHERE id = ?", args=[5]).coll
 assert "reads 1 of 4 objects" in told[1].plan, told
 assert spark.sql("SHOW INDEXES ON IDENTIFIER(:t)", args={"t": "t"}).count() == len(names()) > 3
 assert spark.sql("EXECUTE IMMEDIATE 'SHOW INDEXES ON t'").count() == len(names())
-spark.sql("EXECUTE IMMEDIATE 'CREATE INDEX g ON t USING feature (few OPTIONS (predicate = ''id < 10''))'")
+spark.sql("EXECUTE IMMEDIATE 'CREATE INDEX g ON t USING feature (few OPTIONS (predicate = \\"id < 10\\"))'")
 spark.sql("BEGIN DROP INDEX g ON t; DROP INDEX every ON t; REFRESH INDEXES ON t; SHOW INDEXES ON t; END")
 assert names() == ["i.minmax(id)", "i.valuelist(name)"], names()
 spark.range(3).createOrReplaceTempView("v")
@@ -74,3 +74,52 @@ print("ALL WELL")
 @pytest.mark.slow
 def test_the_statements_on_the_oldest_spark(tmp_path):
     assert "ALL WELL" in run_on(VERSIONS[0], SCRIPT, tmp_path)
+
+
+COMPANION = """
+import os, signal, sys, time
+import pyspark
+from pyspark.sql import SparkSession
+
+assert pyspark.__version__ == sys.argv[1], pyspark.__version__
+sys.path.insert(0, sys.argv[2])
+from tests.engines.spark.programs import children, settings, until
+
+builder = SparkSession.builder.master("local[2]")
+for name, value in settings().items():
+    builder = builder.config(name, value)
+spark = builder.getOrCreate()
+bridge = spark._jvm.org.apache.spark.sql.skipstone.Bridge
+jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())
+spark.range(0, 80, 1, 8).selectExpr("id", "concat('n', id) AS name").write.parquet("files")
+spark.sql("CREATE INDEX i ON parquet.`files` USING minmax (id, name OPTIONS (type = 'bloomfilter'))")
+assert sorted(row.name for row in spark.sql("SHOW INDEXES ON parquet.`files`").collect()) == [
+    "i.bloomfilter(name)", "i.minmax(id)"
+]
+
+def reads(query):
+    return spark.sql(f"EXPLAIN SKIPPING {query}").collect()[1].plan.split(";")[0].strip()
+
+query = "SELECT id FROM parquet.`files` WHERE id BETWEEN 31 AND 33"
+assert sorted(row.id for row in spark.sql(query).collect()) == [31, 32, 33]
+assert reads(query) == "reads 1 of 8 objects"
+assert reads("SELECT id FROM parquet.`files` WHERE name = 'n42'") == "reads 1 of 8 objects"
+(child,) = children(jvm)
+os.kill(child, signal.SIGKILL)
+until(lambda: bridge.registered() is None)
+assert sorted(row.id for row in spark.sql(query).collect()) == [31, 32, 33]
+until(lambda: bridge.registered() is not None, 120)
+spark._jvm.System.gc()
+time.sleep(1)
+assert reads(query) == "reads 1 of 8 objects"
+(child,) = children(jvm)
+spark.stop()
+until(lambda: not children(jvm), 10)
+print("ALL WELL")
+"""
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_the_companion_on_the_oldest_spark(tmp_path):
+    assert "ALL WELL" in run_on(VERSIONS[0], COMPANION, tmp_path)

@@ -173,3 +173,14 @@ def test_a_deep_tree_is_written_as_far_as_the_bound(spark, planner, typed, level
         assert (depth, last["k"]) == (levels + 2, "col")
     else:
         assert (depth, last["n"], last["d"]) == (DEEPEST + 1, f"<nested deeper than {DEEPEST} levels>", False)
+
+
+def test_text_has_one_type_however_it_is_spelled(spark):
+    """Types that come from a Connect client name the collation; Spark takes both for the same."""
+    types, text = spark._jvm.org.apache.spark.sql.types, spark._jvm.org.apache.spark.sql.skipstone.Json.typeText
+    plain = getattr(types, "StringType$")
+    assert text(getattr(plain, "MODULE$")) == "string"
+    assert text(getattr(plain, "MODULE$").apply("UTF8_BINARY")) == "string"
+    assert text(getattr(plain, "MODULE$").apply("UTF8_LCASE")) == "string collate UTF8_LCASE"
+    fixed, bounded = types.StructType.fromDDL("c char(5), v varchar(5)").fields()
+    assert (text(fixed.dataType()), text(bounded.dataType())) == ("char(5)", "varchar(5)")

@@ -36,10 +36,15 @@ private[skipstone] object Executors {
     }
   }
 
+  // A class, where a closure would do: see OwnClasses.
+  private class Answer extends (Int => (String, Jvm)) with Serializable {
+    def apply(task: Int): (String, Jvm) = SparkEnv.get.executorId -> Jvm.here
+  }
+
   /** Ask, unless all have answered, and wait. */
   def ask(context: SparkContext): Unit = if (!context.isLocal && !areKnown(context)) {
     val tasks = math.max(context.defaultParallelism, TasksAnExecutor * math.max(1, present(context).size))
-    val answers = context.parallelize(0 until tasks, tasks).map(_ => SparkEnv.get.executorId -> Jvm.here).collect()
+    val answers = context.parallelize(0 until tasks, tasks).map(new Answer).collect()
     synchronized { known = Answers(new WeakReference(context), answersOf(context) ++ answers) }
   }
 

@@ -17,6 +17,7 @@ import org.apache.parquet.schema.Type
 import org.apache.parquet.schema.Type.Repetition.REPEATED
 
 import org.apache.spark.TaskContext
+import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.util.SerializableConfiguration
 
 /**
@@ -46,8 +47,7 @@ private[skipstone] object Footers {
         scan.session.sessionState.newHadoopConfWithOptions(scan.fs.options)))
       val slices = math.min(files.size, math.max(sc.defaultParallelism * 4, files.size / 1000))
       val writer = Files.newBufferedWriter(Paths.get(outFile), UTF_8)
-      val read = (_: TaskContext, part: Iterator[(Int, String, Long, Long)]) =>
-        part.map { case (i, path, length, time) => line(i, path, length, time, columns, conf.value.value) }.toArray
+      val read = new Read(columns, conf)
       // Written as tasks end, so that the driver holds no more than a task's lines.
       try sc.runJob(sc.parallelize(files, slices), read, 0 until slices, (_: Int, lines: Array[String]) =>
         writer.synchronized(lines.foreach { l => writer.write(l); writer.write('\n') }))
@@ -57,6 +57,13 @@ private[skipstone] object Footers {
       }
     }
     files.size
+  }
+
+  // A class, where a closure would do: see OwnClasses.
+  private class Read(columns: Array[Array[String]], conf: Broadcast[SerializableConfiguration])
+      extends ((TaskContext, Iterator[(Int, String, Long, Long)]) => Array[String]) with Serializable {
+    def apply(task: TaskContext, part: Iterator[(Int, String, Long, Long)]): Array[String] =
+      part.map { case (i, path, length, time) => line(i, path, length, time, columns, conf.value.value) }.toArray
   }
 
   private def line(ordinal: Int, path: String, length: Long, time: Long,

@@ -50,6 +50,7 @@ private[skipstone] object Json {
         case _ => false
       }
       if (collated) dataType.catalogString else dataType.json
+    case StringType => "string" // also `string collate UTF8_BINARY`, as types from Connect clients are spelled
     case other => other.typeName
   }
 }

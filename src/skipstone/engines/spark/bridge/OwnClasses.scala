@@ -8,7 +8,8 @@ import scala.jdk.CollectionConverters._
 
 /**
  * Loads all of Skipstone's classes. The end of a JDBC session makes Hive close the loader of the application's jars, for
- * all sessions: from then on a Thrift server has only those classes of `spark.jars` that it had loaded.
+ * all sessions: from then on a Thrift server has only those classes of `spark.jars` that it had loaded. For the same reason
+ * what jobs run are classes with names: Spark reads the byte code of closures from the jar before it sends them.
  */
 private[skipstone] object OwnClasses {
   def load(): Unit = getClass.getClassLoader match {

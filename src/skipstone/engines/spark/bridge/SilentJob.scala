@@ -4,6 +4,7 @@ import java.io.{BufferedOutputStream, DataOutputStream}
 import java.nio.file.{Files, Paths}
 
 import org.apache.spark.sql.classic
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.{QueryExecution, SQLExecution}
@@ -22,6 +23,11 @@ private[skipstone] object SilentJob {
   def planned(session: classic.SparkSession, plan: (String => Expression) => LogicalPlan): QueryExecution =
     session.withActive(session.sessionState.executePlan(plan(session.sessionState.sqlParser.parseExpression(_))))
 
+  // A class, where a closure would do: see OwnClasses.
+  private class Value extends (InternalRow => Array[Byte]) with Serializable {
+    def apply(row: InternalRow): Array[Byte] = row.getBinary(0)
+  }
+
   /** Write the values of the only column, binary, to a local file: four bytes of length before each. */
   def collect(df: classic.Dataset[_], localFile: String): Int = {
     val session = df.sparkSession
@@ -33,7 +39,7 @@ private[skipstone] object SilentJob {
       // As an execution does it: executors see the settings of the session, and what was added to it.
       SQLExecution.withSQLConfPropagated(session) {
         session.artifactManager.withResources {
-          df.queryExecution.executedPlan.execute().map(_.getBinary(0)).collect()
+          df.queryExecution.executedPlan.execute().map(new Value).collect()
         }
       }
     } finally Execution.zip(outer).foreach { case (key, value) => context.setLocalProperty(key, value) }
