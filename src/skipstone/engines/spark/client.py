@@ -79,6 +79,10 @@ class Client:
         start(self.spark.sparkContext._gateway)
         self._bridge.register(planner)
 
+    def zone_rules(self, zone: str) -> str:
+        """Return the offsets of a time zone in the JVM, as JSON: ``first``, ``transitions``, ``until``."""
+        return str(self._bridge.zoneRules(zone))
+
     # --- what happened to queries --------------------------------------------------------------------------------
 
     def thread(self) -> int:

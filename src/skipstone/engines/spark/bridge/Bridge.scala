@@ -93,6 +93,9 @@ object Bridge {
   /** Collect a DataFrame of one binary column without telling its plan; see [[SilentJob]]. */
   def collectSilently(df: classic.Dataset[_], localFile: String): Int = SilentJob.collect(df, localFile)
 
+  /** The offsets of a zone; see [[Zones]]. */
+  def zoneRules(id: String): String = Zones.rules(id)
+
   def maxSplitBytes(scan: FileScan, pathsFile: String): Long = scan.maxSplitBytes(pathsFile)
 
   /** `columnsJson`: a list of lists of names. Returns the number of lines written; see [[Footers]]. */
