@@ -240,7 +240,7 @@ def test_parts_within_a_range(zone):
     assert left_out > 500
 
 
-# --- mutations: each rule broken on purpose ----------------------------------------------------------------------------
+# --- mutations: each rule broken on purpose ---------------------------------------------------------------------------
 
 
 def _everywhere(patch: pytest.MonkeyPatch, name: str, new: Any) -> None:
@@ -280,7 +280,7 @@ def test_a_broken_part_is_noticed(monkeypatch):
     assert any(part_violations(zone)[0] for zone in ref.ZONES)
 
 
-# --- texts and numbers -------------------------------------------------------------------------------------------------
+# --- texts and numbers ------------------------------------------------------------------------------------------------
 
 
 def said(leaf: Expression) -> str:

@@ -26,13 +26,14 @@ def surroundings(spark: SparkSession, relation: Relation) -> Surroundings:
 
     Zones have rules only where all JVMs that may evaluate the query have the same release of them.
     """
+    old = any(e.groups.get(SESSION, {}).get(_POLICY, "").upper() == "LEGACY" for e in relation.environments)
+    return Surroundings(lambda zone: _rules(spark, zone, _version(relation)), old_formatter=old)
+
+
+def _version(relation: Relation) -> str | None:
+    """Return the release of the rules that all JVMs have, or ``None``."""
     versions = {environment.known().get(ZONES, {}).get(_VERSION) for environment in relation.environments}
-    version = next(iter(versions)) if len(versions) == 1 else None
-    old = any(
-        environment.groups.get(SESSION, {}).get(_POLICY, "").upper() == "LEGACY"
-        for environment in relation.environments
-    )
-    return Surroundings(lambda zone: None if version is None else _rules(spark, zone, version), old_formatter=old)
+    return next(iter(versions)) if len(versions) == 1 else None
 
 
 def rests_on(environment: tuple[str, ...], looked_at: Surroundings) -> tuple[str, ...]:
@@ -42,7 +43,9 @@ def rests_on(environment: tuple[str, ...], looked_at: Surroundings) -> tuple[str
 
 
 @lru_cache(maxsize=256)
-def _rules(spark: SparkSession, zone: str, version: str) -> ZoneRules | None:  # noqa: ARG001  (a part of the key)
-    """Ask the JVM for the rules of a zone, once."""
+def _rules(spark: SparkSession, zone: str, version: str | None) -> ZoneRules | None:
+    """Ask the JVM for the rules of a zone, once for each release of the rules."""
+    if version is None:
+        return None
     said = json.loads(Client(spark).zone_rules(zone))
     return read_rules([(second, offset) for second, offset in said["transitions"]], said["first"], said["until"])
