@@ -35,11 +35,14 @@ class Implication(ABC):
         of an implementation says why the one implies the other, for NULL, NaN and every other odd value.
         """
 
+    def needs_company(self, leaf: Expression) -> bool:  # noqa: ARG002  (for subclasses)
+        """Whether more follows from a leaf beside other terms of an AND: then ``implied_together`` is asked."""
+        return False
+
     def implied_together(self, terms: Sequence[Expression]) -> Mapping[int, Expression]:  # noqa: ARG002  (for subclasses)
         """Return what terms of an AND imply in company, by their places: for rows for which all the terms are TRUE.
 
-        For what follows from several leaves and from none of them alone: ``month(d) = 3`` beside ``year(d) =
-        2026``.  It is asked of an AND that has a function in one of its leaves.
+        For what follows from several leaves and from none of them alone: ``month(d) = 3`` beside ``year(d) = 2026``.
         """
         return {}
 
@@ -69,16 +72,16 @@ def with_implied(
         terms = _terms(leaf, implications, on_error)
         if terms:
             implied[id(leaf)] = terms
-    if leaves:
-        _add_implied_together(tree, {id(leaf): leaf for leaf in leaves}, implied, implications, on_error)
+    for implication in implications if leaves else ():
+        _add_implied_together(tree, leaves, implied, implication, on_error)
     return (_rebuilt(tree, implied), implied) if implied else (tree, implied)
 
 
 def _add_implied_together(
     tree: Expression,
-    leaves: dict[int, Expression],
+    leaves: Sequence[Expression],
     implied: dict[int, tuple[Expression, ...]],
-    implications: Sequence[Implication],
+    implication: Implication,
     on_error: Callable[[Implication, Exception], None],
 ) -> None:
     """Put what terms of an AND imply in company beside them.
@@ -86,28 +89,26 @@ def _add_implied_together(
     A row that makes the AND TRUE makes that TRUE, so the AND is TRUE for the same rows as before.  This holds in this
     AND alone: a leaf that stands in several places gets nothing.
     """
-    those = [i for i in implications if type(i).implied_together is not Implication.implied_together]
-    if not those:
-        return
-    vertices = [*tree.walk(_is_join)]
-    places = Counter(map(id, vertices))
-    for vertex in vertices:
-        if not isinstance(vertex, And) or not any(id(term) in leaves for term in vertex.terms):
-            continue
-        terms = tuple(t for t in vertex.terms if not _is_join(t) and places[id(t)] == 1 and _is_fixed(t))
-        for implication in those:
-            try:
+    try:
+        lonely = {id(leaf) for leaf in leaves if implication.needs_company(leaf)}
+        if not lonely:
+            return
+        vertices = [*tree.walk(_is_join)]
+        places = Counter(map(id, vertices))
+        for vertex in vertices:
+            if isinstance(vertex, And) and not lonely.isdisjoint(map(id, vertex.terms)):
+                terms = tuple(t for t in vertex.terms if not _is_join(t) and places[id(t)] == 1 and _is_fixed(t))
                 said = implication.implied_together(terms)
-                found = {id(terms[place]): _normal(one) for place, one in said.items()}
-            except Exception as error:  # noqa: BLE001  anyone's code: it says nothing then, which is told
-                on_error(implication, error)
-                continue
-            for key, more in found.items():
-                implied[key] = (*implied.get(key, ()), *more)
+                for key, more in [(id(terms[place]), _normal(one)) for place, one in said.items()]:
+                    implied[key] = (*implied.get(key, ()), *more)
+    except Exception as error:  # noqa: BLE001  anyone's code: it says nothing then, which is told
+        on_error(implication, error)
 
 
 def _is_fixed(leaf: Expression) -> bool:
     """Whether no part of a leaf may change its mind."""
+    if isinstance(leaf, Comparison) and type(leaf.left) is Column and type(leaf.right) is Literal:
+        return True  # most leaves by far
     return not any(isinstance(vertex, Call) and not vertex.deterministic for vertex in leaf.walk())
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skipstone.expressions.tree import Call, Column, Element, Expression
+from skipstone.expressions.tree import Call, Column, Expression
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,15 +27,13 @@ _CASES: Mapping[str, Callable[[pa.Array], pa.Array]] = {
 }
 
 
-def cased_subject(subject: Expression) -> Column | Element | None:
-    """Return the column (or some element) whose letters a call of ``lower`` or ``upper`` maps, or ``None``.
+def cased_subject(subject: Expression) -> Column | None:
+    """Return the column whose letters a call of ``lower`` or ``upper`` maps, or ``None``.
 
     A collation other than the binary one makes another type of the text, and another function of this.
     """
     match subject:
-        case Call(_, (Column(type="string") | Element(type="string") as inner,), "string", "", class_name) if (
-            class_name in _CASES
-        ):
+        case Call(_, (Column(type="string") as inner,), "string", "", class_name) if class_name in _CASES:
             return inner
     return None
 

@@ -46,6 +46,11 @@ class InverseImplication(Implication):
         found = None if any(step.repeats for _, step in steps) else _inverted(steps, wanted, EVERYTHING)
         return None if found is None else ranges(column, found)
 
+    def needs_company(self, leaf: Expression) -> bool:
+        """Whether a leaf is of a function that repeats."""
+        said = _asked(leaf)
+        return said is not None and any(step.repeats for _, step in said[1])
+
     def implied_together(self, terms: Sequence[Expression]) -> Mapping[int, Expression]:
         """Return what functions that repeat imply of a column that the other terms bound."""
         asked = {place: said for place, term in enumerate(terms) if (said := _asked(term)) is not None}
@@ -98,7 +103,7 @@ def _known(vertex: Expression) -> Inverse | None:
 
 def _asked(leaf: Expression) -> tuple[Column, list[_Step], list[Interval]] | None:
     """Take a leaf apart: the column, the functions from the outermost to the one of the column, and what is wanted."""
-    subject = leaf.children[0] if leaf.children else None
+    subject = leaf.left if isinstance(leaf, Comparison) else getattr(leaf, "value", None)
     if not isinstance(subject, Call | Cast) or _known(subject) is None:
         return None  # nearly every leaf: no more than a look into the table
     steps: list[_Step] = []

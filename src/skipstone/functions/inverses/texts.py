@@ -45,6 +45,7 @@ _WHOLE_TEXT = re.compile(r"0|-?[1-9][0-9]*")
 _NUMBER_TEXT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:E[+-]?[0-9]{1,3})?")
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _MOST_DIGITS = 19
+_MOST_PLACES = 1024
 
 
 # --- texts of times ---------------------------------------------------------------------------------------------------
@@ -65,12 +66,20 @@ def _steps(pattern: str) -> tuple[int, tuple[str, ...], int] | None:
 _UNITS = (None, None, DAY, HOUR, MINUTE, SECOND)
 
 
+@lru_cache(maxsize=4096)
+def _fields(day: int) -> tuple[int, int, int]:
+    """Return year, month and day; the last steps of a search are all within one day."""
+    index = month_index(day)
+    return index // 12, index % 12 + 1, day - first_of_month(index) + 1
+
+
 class _Texts:
     """The texts of a pattern as a sequence in ascending order, one for each unit of local time from year 0 to 9999."""
 
     def __init__(self, steps: tuple[int, tuple[str, ...], int], *, cut: bool = False) -> None:
         self._count, self._pieces, self._digits = steps
         self._cut = cut
+        self._places: dict[str, int] = {}
         low, high = _YEARS_OF_FOUR_DIGITS
         if cut:
             self._unit = 1
@@ -95,9 +104,7 @@ class _Texts:
 
     def __getitem__(self, number: int) -> str:
         day, clock = divmod(self.start(number), DAY)
-        index = month_index(day)
-        fields = (index // 12, index % 12 + 1, day - first_of_month(index) + 1)
-        values = (*fields, clock // HOUR, clock // MINUTE % 60, clock // SECOND % 60)
+        values = (*_fields(day), clock // HOUR, clock // MINUTE % 60, clock // SECOND % 60)
         text = f"{values[0]:04d}" + "".join(
             f"{piece}{value:02d}" for piece, value in zip(self._pieces, values[1 : self._count], strict=False)
         )
@@ -106,11 +113,20 @@ class _Texts:
             return f"{text}.{fraction}".rstrip("0") if clock % SECOND else text
         return f"{text}{self._pieces[5]}{fraction[: self._digits]}" if self._digits else text
 
+    def _place(self, text: str) -> int:
+        """Return the place of the first text that is not less than another; queries ask for the same ones again."""
+        place = self._places.get(text)
+        if place is None:
+            if len(self._places) > _MOST_PLACES:
+                self._places.clear()
+            place = self._places[text] = bisect_left(self, text)
+        return place
+
     def local_times(self, wanted: Interval) -> list[Interval]:
         """Return the local times whose texts lie in an interval."""
         low, high = wanted
-        first = 0 if low is None else bisect_left(self, low)
-        last = len(self) if high is None else bisect_left(self, high)
+        first = 0 if low is None else self._place(low)
+        last = len(self) if high is None else self._place(high)
         found: list[Interval] = [(self.start(first), self.start(last))] if first < last else []
         if (low is None or low < ".") and (high is None or high > "+"):  # a text with a sign, in other years
             found += [(None, _YEARS_OF_FOUR_DIGITS[0]), (_YEARS_OF_FOUR_DIGITS[1], None)]
