@@ -34,6 +34,20 @@ ANCHORS = (
     *("1883-11-18 12:00:00", "1890-06-01 00:00:00", "1945-10-14 23:30:00", "1970-01-01 00:00:00"),  # local mean times
     *("0001-01-01 00:00:00", "1582-10-10 00:00:00", "9999-12-31 20:00:00"),
 )
+# Hours from UTC before and after, for the first anchors: objects of one row lie at the very moments of the change.
+OFFSETS = (
+    (-5, -4),
+    (-4, -5),
+    (0, 1),
+    (1, 0),
+    (-3, -2),
+    (-2, -3),
+    (11, 10.5),
+    (10.5, 11),
+    (-10, 14),
+    (-10, 14),
+    (-3.5, -2.5),
+)
 FAR = (253_402_300_800, 300_000_000_000, -62_167_219_200, -80_000_000_000)  # years 10000 and 11476, 0 and -566
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _STEPS = (0, 0, 1, -1, 1_000_000, -1_000_000, 1_799_999_999, 3_600_000_000, -3_600_000_000, 86_400_000_000)
@@ -63,10 +77,12 @@ def make_times_dataset(spec: Spec, folder: Path, random: Random) -> Made:
     data.mkdir(parents=True)
     centres = [_micros(datetime.fromisoformat(anchor).replace(tzinfo=UTC)) for anchor in ANCHORS]
     centres += [second * 1_000_000 for second in FAR]
+    shifted = [c - int(hours * 3_600_000_000) for c, pair in zip(centres, OFFSETS, strict=False) for hours in pair]
     rid = 0
-    for number, centre in enumerate(centres):
-        rows = random.choice((1, 3, 12, 12))
-        spread = random.choice((0, 3, 20))
+    for number, centre in enumerate([*centres, *shifted]):
+        exact = number >= len(centres)
+        rows = 1 if exact else random.choice((1, 3, 12, 12))
+        spread = 1 if exact else random.choice((0, 3, 20))
         moments = [
             centre + random.choice(_STEPS) + random.randint(-spread, spread) * 1_800_000_000 for _ in range(rows)
         ]
