@@ -1,4 +1,4 @@
-"""What plug-ins bring: index types and metadata stores by name, and implications.
+"""What plug-ins bring: index types and metadata stores by name, implications, and inverses of functions.
 
 Filled by subclassing ``Index``, by the ``skipstone.plugins`` entry points and by settings.
 """
@@ -16,6 +16,7 @@ from skipstone.errors import PluginError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from skipstone.functions.inverses.inverse import Inverse
     from skipstone.indexing.index import Index
     from skipstone.querying.implication import Implication
     from skipstone.stores.metadata_store import MetadataStore
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "allow_plugins",
     "find_index",
+    "find_inverse",
     "find_store",
     "implications",
     "known_stores",
@@ -30,6 +32,7 @@ __all__ = [
     "load_plugins",
     "register_implication",
     "register_index",
+    "register_inverse",
     "register_store",
     "store_settings",
 ]
@@ -38,6 +41,7 @@ ENTRY_POINT_GROUP = "skipstone.plugins"
 
 _index_types: dict[str, type[Index]] = {}
 _implications: dict[str, Implication] = {}
+_inverses: dict[str, Inverse] = {}
 _stores: dict[str, type[MetadataStore]] = {}
 _loaded: set[str] = set()
 _allowed: set[str] | None = None
@@ -112,6 +116,26 @@ def register_implication(name: str, implication: Implication) -> None:
 def implications() -> tuple[Implication, ...]:
     """Return all that is known of what predicates imply."""
     return tuple(_implications.values())
+
+
+def register_inverse(key: str, inverse: Inverse) -> None:
+    """State where a function's argument lies when its result lies in an interval, so that ranges of columns follow.
+
+    Parameters
+    ----------
+    key
+        The class of the function's Catalyst expression (``com.example.GeoHash``), or for a cast
+        ``cast(timestamp as date)``.  Built-in functions are not replaced; a later entry of the same key is.
+    inverse
+        What is stated; soundness rests on it.
+    """
+    with _lock:
+        _inverses[key] = inverse
+
+
+def find_inverse(key: str) -> Inverse | None:
+    """Return what a plug-in states of a function, or ``None``."""
+    return _inverses.get(key)
 
 
 def known_types() -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from skipstone.toolkit.leaf import (
     has_null,
     read_leaf,
 )
+from skipstone.toolkit.letter_case import cased_subject, in_case
 from skipstone.toolkit.like import to_regex
 from skipstone.toolkit.values import Distinct, exact_array, exact_scalar, unknown
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from skipstone.toolkit.leaf import Test
 
 __all__ = [
+    "ValueListCaseClause",
     "ValueListClause",
     "ValueListFilter",
     "ValueListIndex",
@@ -244,16 +246,35 @@ class ValueListMatchClause(CountClause):
         return {(self.index, "values"): Lookup(values=leaf.test.values)}
 
 
-def _some_value_passes(lists: pa.ListArray, test: Test) -> pa.BooleanArray:
+@dataclass(frozen=True, slots=True)
+class ValueListCaseClause(CountClause):
+    """Some value of the object's list satisfies a predicate on ``lower`` or ``upper`` of it, or is not ASCII."""
+
+    def ordinary_might_match(self, metadata: Metadata, leaf: Leaf) -> pa.BooleanArray:
+        """Apply the test to every listed value in that case; one that is not ASCII might pass it."""
+        return _some_value_passes(metadata.field(self.index, "values"), leaf.test, of=leaf.subject)
+
+    def ordinary_requires(self, leaf: Leaf) -> tuple[str, ...]:  # noqa: ARG002  (part of the contract)
+        return ("values",)
+
+
+def _some_value_passes(lists: pa.ListArray, test: Test, of: Expression | None = None) -> pa.BooleanArray:
     """Return for each list whether some value in it passes; null for a list that is not known.
 
-    All lists are tested as one array of values; what passes is then counted between the offsets.
+    All lists are tested as one array of values; what passes is then counted between the offsets.  ``of`` is a call of
+    ``lower`` or ``upper`` whose results are tested.
     """
     if pa.types.is_null(lists.type):
         return unknown(len(lists))
     offsets = lists.offsets.to_numpy()
     first, last = int(offsets[0]), int(offsets[-1])
-    passing = passes(lists.values.slice(first, last - first), test)
+    values = lists.values.slice(first, last - first)
+    if of is None:
+        passing = passes(values, test)
+    else:
+        cased, undecided = in_case(values, of)
+        passing = passes(cased, test)
+        passing = None if passing is None else pc.or_kleene(passing, undecided)
     if passing is None:
         return unknown(len(lists))
     places = np.flatnonzero(passing.fill_null(True).to_numpy(zero_copy_only=False)) + first
@@ -319,12 +340,19 @@ class ValueListFilter(Filter):
     with one difference: that there is an ordinary element is seen in the list and never in counts, since the rows do
     not say how many elements there are.  NULL arrays have none.  Of the arrays themselves (``tags IS NULL``) nothing is
     known.
+
+    A predicate on ``lower(column)`` or ``upper(column)`` is asked of the listed values in that case, where they are
+    ASCII: then Spark's result is known (``toolkit.letter_case``).  A value that is not ASCII keeps its object.  Either
+    function is NULL for NULL and for nothing else.
     """
 
     index: Index
 
     def label_node(self, node: Expression) -> Clause | None:
         leaf = read_leaf(node)
-        if leaf is None or not describes(self.index, leaf.subject):
+        if leaf is None:
             return None
-        return ValueListMatchClause(self.index, node)
+        if describes(self.index, leaf.subject):
+            return ValueListMatchClause(self.index, node)
+        cased = cased_subject(leaf.subject)
+        return ValueListCaseClause(self.index, node) if cased is not None and describes(self.index, cased) else None

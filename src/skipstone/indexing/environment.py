@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
     from skipstone.indexing.records import ColumnRecord
 
-__all__ = ["EVALUATED", "JVM_ZONE", "MACHINE", "SESSION", "TIMESTAMPS", "Environment", "groups_of"]
+__all__ = ["EVALUATED", "JVM_ZONE", "MACHINE", "SESSION", "TIMESTAMPS", "ZONES", "Environment", "groups_of"]
 
 VALUES = "values"
 TIMESTAMPS = "timestamps"
 PARTITIONS = "partitions"
 SESSION = "session"
 MACHINE = "machine"
+ZONES = "zones"
 EVALUATED = (SESSION, MACHINE)
 """What Spark's evaluation of an expression may depend on: the session's settings; the JVM and the releases that run."""
 

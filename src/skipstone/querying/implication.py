@@ -8,13 +8,14 @@ own for each kind of index: say once what it implies, and every index on those c
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from skipstone.expressions.normalize import ALWAYS, normalize
 from skipstone.expressions.tree import And, Call, Cast, Column, Comparison, Expression, Literal, Not, Or
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 __all__ = ["Implication", "NotTheSameFunctionError", "with_implied"]
 
@@ -34,6 +35,21 @@ class Implication(ABC):
         of an implementation says why the one implies the other, for NULL, NaN and every other odd value.
         """
 
+    def needs_company(self, leaf: Expression) -> bool:  # noqa: ARG002  (for subclasses)
+        """Whether more follows from a leaf beside other terms of an AND: then ``implied_together`` is asked."""
+        return False
+
+    def implied_together(self, terms: Sequence[Expression]) -> Mapping[int, Expression]:  # noqa: ARG002  (for subclasses)
+        """Return what terms of an AND imply in company, by their places: for rows for which all the terms are TRUE.
+
+        For what follows from several leaves and from none of them alone: ``month(d) = 3`` beside ``year(d) = 2026``.
+        """
+        return {}
+
+    def hint(self, leaf: Expression) -> str | None:  # noqa: ARG002  (for subclasses)
+        """Return what a person might write instead of a leaf that no index serves, or ``None``."""
+        return None
+
     def __str__(self) -> str:
         return type(self).__name__
 
@@ -51,11 +67,49 @@ def with_implied(
         The tree, TRUE for the same rows, and the implied terms by the identity of the leaf that implies them.
     """
     implied: dict[int, tuple[Expression, ...]] = {}
-    for leaf in _leaves(tree) if implications else ():
+    leaves = _leaves(tree) if implications else []
+    for leaf in leaves:
         terms = _terms(leaf, implications, on_error)
         if terms:
             implied[id(leaf)] = terms
+    for implication in implications if leaves else ():
+        _add_implied_together(tree, leaves, implied, implication, on_error)
     return (_rebuilt(tree, implied), implied) if implied else (tree, implied)
+
+
+def _add_implied_together(
+    tree: Expression,
+    leaves: Sequence[Expression],
+    implied: dict[int, tuple[Expression, ...]],
+    implication: Implication,
+    on_error: Callable[[Implication, Exception], None],
+) -> None:
+    """Put what terms of an AND imply in company beside them.
+
+    A row that makes the AND TRUE makes that TRUE, so the AND is TRUE for the same rows as before.  This holds in this
+    AND alone: a leaf that stands in several places gets nothing.
+    """
+    try:
+        lonely = {id(leaf) for leaf in leaves if implication.needs_company(leaf)}
+        if not lonely:
+            return
+        vertices = [*tree.walk(_is_join)]
+        places = Counter(map(id, vertices))
+        for vertex in vertices:
+            if isinstance(vertex, And) and not lonely.isdisjoint(map(id, vertex.terms)):
+                terms = tuple(t for t in vertex.terms if not _is_join(t) and places[id(t)] == 1 and _is_fixed(t))
+                said = implication.implied_together(terms)
+                for key, more in [(id(terms[place]), _normal(one)) for place, one in said.items()]:
+                    implied[key] = (*implied.get(key, ()), *more)
+    except Exception as error:  # noqa: BLE001  anyone's code: it says nothing then, which is told
+        on_error(implication, error)
+
+
+def _is_fixed(leaf: Expression) -> bool:
+    """Whether no part of a leaf may change its mind."""
+    if isinstance(leaf, Comparison) and type(leaf.left) is Column and type(leaf.right) is Literal:
+        return True  # most leaves by far
+    return not any(isinstance(vertex, Call) and not vertex.deterministic for vertex in leaf.walk())
 
 
 def _leaves(tree: Expression) -> list[Expression]:
@@ -83,20 +137,26 @@ def _has_function(leaf: Expression) -> bool:
 def _terms(
     leaf: Expression, implications: Sequence[Implication], on_error: Callable[[Implication, Exception], None]
 ) -> tuple[Expression, ...]:
-    """Ask everyone what a leaf implies; what is always TRUE says nothing."""
+    """Ask everyone what a leaf implies."""
     terms: list[Expression] = []
     for implication in implications:
         try:
             said = implication.implied(leaf)
-            if said is not None and not isinstance(said, Expression):
-                msg = f"implied gave {type(said).__name__} where an Expression or None is due"
-                raise TypeError(msg)
+            terms.extend(() if said is None else _normal(said))
         except Exception as error:  # noqa: BLE001  anyone's code: it says nothing then, which is told
             on_error(implication, error)
-            continue
-        if said is not None and (normal := normalize(said)) is not ALWAYS:
-            terms.extend(normal.terms if isinstance(normal, And) else (normal,))
     return tuple(terms)
+
+
+def _normal(said: Expression) -> tuple[Expression, ...]:
+    """Return an implied predicate as normal terms; what is always TRUE says nothing."""
+    if not isinstance(said, Expression):
+        msg = f"implied gave {type(said).__name__} where an Expression or None is due"
+        raise TypeError(msg)
+    normal = normalize(said)
+    if normal is ALWAYS:
+        return ()
+    return normal.terms if isinstance(normal, And) else (normal,)
 
 
 def _rebuilt(tree: Expression, implied: dict[int, tuple[Expression, ...]]) -> Expression:

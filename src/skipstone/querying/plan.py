@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from skipstone.indexing.relation import Relation
     from skipstone.querying.filter import Filter
     from skipstone.querying.generate_clause import Labelled
+    from skipstone.querying.implication import Implication
     from skipstone.stores.metadata_store import Evaluation, IndexRecord, MetadataStore, Snapshot
 
 __all__ = ["Decision", "Plan", "columns_of", "plan_scan"]
@@ -184,12 +185,13 @@ def _decide(snapshot: Snapshot, query: _Query, store: MetadataStore, notes: _Not
         usable = _usable(record, query, partial(store.refusal, snapshot, record), notes)
         if usable is not None:
             filters.extend(_filters_of(usable, notes))
-    labelled = generate_clause(query.condition, filters, registry.implications())
+    implications = registry.implications()
+    labelled = generate_clause(query.condition, filters, implications)
     for problem in labelled.problems:
         _say_once(problem)
         notes.not_used[problem] = None
     for leaf in _unserved(labelled):
-        notes.not_used[f"no index serves {_shortened(str(leaf))}{_too_deep(leaf)}"] = None
+        notes.not_used[f"no index serves {_shortened(str(leaf))}{_too_deep(leaf)}{_hint(leaf, implications)}"] = None
     if labelled.clause is None:
         return Decision(snapshot, labelled)
     try:
@@ -298,8 +300,13 @@ def _unserved(labelled: Labelled) -> Iterator[Expression]:
         if id(node) not in labelled.implied:
             if not any(node is term for term in implied):
                 yield node
-        elif not any(map(labelled.labels.get, labelled.implied[id(node)])):
+        elif not any(_is_labelled(term, labelled) for term in labelled.implied[id(node)]):
             yield node
+
+
+def _is_labelled(term: Expression, labelled: Labelled) -> bool:
+    """Whether a clause stands on an implied term, or on a part of one that is a disjunction of ranges."""
+    return any(map(labelled.labels.get, term.walk(lambda vertex: isinstance(vertex, And | Or))))
 
 
 def _serves(labelled: Labelled | None) -> bool:
@@ -332,6 +339,19 @@ def _too_deep(leaf: Expression) -> str:
     names = (vertex.name for vertex in leaf.walk() if isinstance(vertex, Call) and vertex.name.startswith(TOO_DEEP))
     name = next(names, None)
     return "" if name is None else f": what is {name.strip('<>')} is not looked into"
+
+
+def _hint(leaf: Expression, implications: tuple[Implication, ...]) -> str:
+    """Return what to write instead of a predicate, if anybody knows."""
+    for implication in implications:
+        try:
+            said = implication.hint(leaf)
+        except Exception as error:  # noqa: BLE001  a plug-in's own code: said, the query goes on
+            _say_once(f"a hint of {implication}: {type(error).__name__}: {error}")
+            continue
+        if said:
+            return f": {said}"
+    return ""
 
 
 def _shortened(text: str, limit: int = 200) -> str:

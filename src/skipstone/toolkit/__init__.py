@@ -12,6 +12,8 @@
     Lower and upper bounds held against a test: ``to_bounds``, ``bounds_might_match``.
 ``like``
     LIKE patterns, read as Spark reads them: ``parse_like``, ``to_regex``.
+``letter_case``
+    ``lower`` and ``upper`` of stored values, as far as they are ASCII: ``cased_subject``, ``in_case``.
 ``elements``
     Elements of arrays, keys and values of maps: ``PartIndex`` is the base of index types that describe them.
 ``hashing``
@@ -54,6 +56,7 @@ from skipstone.toolkit.leaf import (
     has_value,
     read_leaf,
 )
+from skipstone.toolkit.letter_case import cased_subject, in_case
 from skipstone.toolkit.like import LikeTokens, Wildcard, literal_prefix, parse_like, to_regex
 from skipstone.toolkit.values import (
     FLOATING,
@@ -87,6 +90,7 @@ __all__ = [
     "Test",
     "Wildcard",
     "bounds_might_match",
+    "cased_subject",
     "count_names",
     "describes",
     "element_hash_expression",
@@ -100,6 +104,7 @@ __all__ = [
     "has_ordinary",
     "has_value",
     "hash_expression",
+    "in_case",
     "is_atomic",
     "is_binary_like",
     "is_lists",

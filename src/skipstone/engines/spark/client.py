@@ -97,6 +97,10 @@ class Client:
         """Whether the JVM's thread that serves this one was interrupted, as a cancelled statement's is."""
         return bool(self._bridge.interrupted())
 
+    def zone_rules(self, zone: str) -> str:
+        """Return the offsets of a time zone in the JVM, as JSON: ``first``, ``transitions``, ``until``."""
+        return str(self._bridge.zoneRules(zone))
+
     # --- what happened to queries --------------------------------------------------------------------------------
 
     def thread(self) -> int:

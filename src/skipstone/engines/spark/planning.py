@@ -28,10 +28,12 @@ from skipstone.engines.spark.evaluation import SparkPartEvaluator
 from skipstone.engines.spark.functions import query_identities
 from skipstone.engines.spark.hadoop import file_system_for
 from skipstone.engines.spark.sql import Answerer, answer
+from skipstone.engines.spark.surroundings import rests_on, surroundings
 from skipstone.errors import SettingError, SkipstoneError
 from skipstone.expressions.from_spark import read_expression
 from skipstone.functions.geo.implications import SedonaFunctions
 from skipstone.functions.identity.package_versions import gathered_evidence
+from skipstone.functions.inverses.implication import InverseImplication
 from skipstone.indexing.relation import Relation
 from skipstone.querying.elements import ElementImplication
 from skipstone.querying.plan import Plan, plan_scan
@@ -94,9 +96,9 @@ class SparkPlanner:
             expression = None if condition is None else read_expression(condition)
             choice = relation.skipstone.get(CHOICE)
             chosen = None if choice is None else Choice.read(choice)
-            with gathered_evidence() as evidence:
+            with gathered_evidence() as evidence, surroundings(self._spark, relation).hold() as looked_at:
                 plan = plan_scan(relation, expression, store, functions, chosen)
-            plan = replace(plan, evidence=frozenset(evidence))
+            plan = replace(plan, evidence=frozenset(evidence), environment=rests_on(plan.environment, looked_at))
         except SkipstoneError as error:
             return Plan(not_used=(str(error),))
         self._remember(key, plan, store)
@@ -275,6 +277,7 @@ def _fill_registry() -> None:
     for name, store_type in _BUILT_IN_STORES.items():
         registry.register_store(name, store_type)
     registry.register_implication("elements", ElementImplication())
+    registry.register_implication("inverses", InverseImplication())
     registry.register_implication("sedona", SedonaFunctions())
 
 

@@ -104,6 +104,9 @@ object Bridge {
   /** Let the Python workers of a session's jobs find an archive; see [[SessionFiles]]. */
   def addToSession(session: classic.SparkSession, archive: String): Unit = SessionFiles.add(session, archive)
 
+  /** The offsets of a zone; see [[Zones]]. */
+  def zoneRules(id: String): String = Zones.rules(id)
+
   def maxSplitBytes(scan: FileScan, pathsFile: String): Long = scan.maxSplitBytes(pathsFile)
 
   /** `columnsJson`: a list of lists of names. Returns the number of lines written; see [[Footers]]. */

@@ -3,6 +3,7 @@ package org.apache.spark.sql.skipstone
 import java.io.{ByteArrayOutputStream, ObjectOutputStream}
 import java.nio.charset.{Charset, StandardCharsets}
 import java.time.{Instant, ZoneId}
+import java.time.zone.ZoneRulesProvider
 import java.util.{Locale, TimeZone}
 import java.util.concurrent.ConcurrentHashMap
 
@@ -26,7 +27,8 @@ import org.apache.spark.sql.internal.SQLConf
  *  - `values`: the columns of any file;
  *  - `timestamps`: columns that hold timestamps, besides;
  *  - `partitions`: partition columns, besides;
- *  - `session`, `machine`: what Spark or a user's function computes of the columns.
+ *  - `session`, `machine`: what Spark or a user's function computes of the columns;
+ *  - `zones`: what functions of times make of timestamps in zones with rules.
  */
 private[skipstone] case class Environment(groups: Map[String, Seq[(String, String)]]) {
   def stamp(wanted: Set[String]): Map[String, Seq[(String, String)]] = groups.view.filterKeys(wanted).toMap
@@ -189,7 +191,8 @@ private[skipstone] object Environment {
       "timestamps" -> timestamps,
       "partitions" -> (Seq("sessionTimeZone" -> zone) ++ Partitions.flatMap(n => valueOf(conf, n).map(n -> _))).sorted,
       Session -> (Seq(ansi, sensitive, "sessionTimeZone" -> zone) ++ counting.filterNot { case (n, v) => isDefault(n, v) } ++ forSql ++ forPython ++ brought).distinct.sorted,
-      "machine" -> Seq("JVM charset" -> jvm.charset, "JVM locale" -> jvm.locale, "JVM zone" -> jvm.zone, java, spark))))
+      "machine" -> Seq("JVM charset" -> jvm.charset, "JVM locale" -> jvm.locale, "JVM zone" -> jvm.zone, java, spark),
+      "zones" -> Seq("time zone rules" -> jvm.zones))))
   }
 
   /** A value that refers to others, which may change, is taken to be another one each time that it is looked at. */
@@ -280,7 +283,7 @@ private[skipstone] object Environment {
 }
 
 /** What readers and functions can find out about the JVM that they run in. */
-private[skipstone] case class Jvm(zone: String, locale: String, charset: String, java: String)
+private[skipstone] case class Jvm(zone: String, locale: String, charset: String, java: String, zones: String)
 
 private[skipstone] object Jvm {
   /** Where names of months and the like come from; by default the release decides. */
@@ -291,9 +294,13 @@ private[skipstone] object Jvm {
     if (zone.hasSameRules(TimeZone.getTimeZone(zone.getID))) Environment.zoned(zone.getID)
     else s"${zone.getID} (own rules ${ExpressionJson.hex(ExpressionJson.md5(zone.toString.getBytes(StandardCharsets.UTF_8))).take(8)})"
 
+  /** The release of the time zone database, or another source that was put in its place. */
+  private lazy val zones: String = (Try(ZoneRulesProvider.getVersions("Europe/London").lastKey).toOption ++
+    Option(System.getProperty("java.time.zone.DefaultZoneRulesProvider"))).mkString(" ")
+
   def here: Jvm = {
     val locales = Seq(Locale.getDefault, Locale.getDefault(Locale.Category.FORMAT), Locale.getDefault(Locale.Category.DISPLAY))
     Jvm(zone(TimeZone.getDefault), locales.map(_.toString).distinct.mkString(", "), Charset.defaultCharset.name,
-      (System.getProperty("java.specification.version") +: Option(System.getProperty(Providers)).toSeq).mkString(" "))
+      (System.getProperty("java.specification.version") +: Option(System.getProperty(Providers)).toSeq).mkString(" "), zones)
   }
 }

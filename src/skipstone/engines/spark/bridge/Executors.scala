@@ -32,7 +32,7 @@ private[skipstone] object Executors {
         case Seq(same) => same
         case several => s"not one: ${several.sorted.mkString(", ")} ($unique)"
       }
-      Jvm(one(_.zone), one(_.locale), one(_.charset), one(_.java))
+      Jvm(one(_.zone), one(_.locale), one(_.charset), one(_.java), one(_.zones))
     }
   }
 
@@ -75,6 +75,6 @@ private[skipstone] object Executors {
 
   private def unknown(why: String): Jvm = {
     val text = s"$why ($unique)"
-    Jvm(text, text, text, text)
+    Jvm(text, text, text, text, text)
   }
 }
