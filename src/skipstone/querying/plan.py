@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from skipstone.querying.implication import Implication
     from skipstone.stores.metadata_store import Evaluation, IndexRecord, MetadataStore, Snapshot
 
-__all__ = ["Decision", "Plan", "columns_of", "plan_scan"]
+__all__ = ["Decision", "Plan", "columns_of", "plan_scan", "unserved", "unserved_sentence"]
 
 _log = logging.getLogger("skipstone")
 
@@ -190,8 +190,8 @@ def _decide(snapshot: Snapshot, query: _Query, store: MetadataStore, notes: _Not
     for problem in labelled.problems:
         _say_once(problem)
         notes.not_used[problem] = None
-    for leaf in _unserved(labelled):
-        notes.not_used[f"no index serves {_shortened(str(leaf))}{_too_deep(leaf)}{_hint(leaf, implications)}"] = None
+    for leaf in unserved(labelled):
+        notes.not_used[f"{unserved_sentence(leaf)}{_too_deep(leaf)}{_hint(leaf, implications)}"] = None
     if labelled.clause is None:
         return Decision(snapshot, labelled)
     try:
@@ -288,7 +288,12 @@ def _respelled(snapshot: Snapshot, query: _Query) -> _Query:
     return replace(query, condition=query.condition.rebuilt(respelled), here=here)
 
 
-def _unserved(labelled: Labelled) -> Iterator[Expression]:
+def unserved_sentence(leaf: Expression) -> str:
+    """Say that nothing serves a predicate."""
+    return f"no index serves {_shortened(str(leaf))}"
+
+
+def unserved(labelled: Labelled) -> Iterator[Expression]:
     """Yield the leaf predicates that no filter labelled, without Spark's own ``IS NOT NULL`` guards.
 
     A leaf is served where a term that it implies is, and such a term is not a predicate of the query's.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from skipstone.engines.spark.remedies import advice, held_up
 from skipstone.expressions.tree import And, Expression, Not, Or
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["scans_text"]
 
 _MOST_LINES = 60
+_LONGEST = 120
 
 
 def scans_text(scans: Sequence[ScanStats], explained: Callable[[int], Plan | None]) -> str:
@@ -49,13 +51,32 @@ def _scan_text(number: int, of: int, scan: ScanStats, plan: Plan | None) -> str:
     lines.append(f"  clause: {scan.clause or 'none'}")
     lines.append(f"  indexes used: {', '.join(scan.used) or 'none'}")
     if scan.not_used:
-        lines += ["  not used:", *(f"    - {reason}" for reason in scan.not_used)]
+        lines += ["  not used:", *(f"    - {reason}" for reason in _with_remedies(scan, plan))]
     spent = ", ".join(f"{what} {seconds * 1000:.1f} ms" for what, seconds in scan.seconds.items())
     lines.append(
         f"  planning: {scan.planning_seconds * 1000:.1f} ms{f' ({spent})' if spent else ''}, "
         f"{scan.metadata_bytes_read:,} bytes of metadata read"
     )
     return "\n".join(lines)
+
+
+def _with_remedies(scan: ScanStats, plan: Plan | None) -> Iterator[str]:
+    """Yield why something was not used, each with what to do where that is known, and which ORs are held up by it."""
+    decisions = plan.decisions if plan is not None else ()
+    found: dict[str, str] = {}
+    for decision in decisions:
+        found |= advice(decision)
+    for reason in scan.not_used:
+        yield f"{reason}{found.get(reason, '')}"
+    for decision in decisions:
+        for vertex, missing in held_up(decision.labelled) if decision.labelled is not None else ():
+            yield f"{_cut(vertex)} cannot skip because of {' and '.join(map(_cut, missing))}"
+
+
+def _cut(node: Expression) -> str:
+    """Return a predicate, short enough for a sentence."""
+    text = str(node)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _tree(labelled: Labelled) -> Iterator[str]:
