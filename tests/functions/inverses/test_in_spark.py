@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.support import conf, skipping_off, write_objects
 
@@ -122,3 +124,39 @@ def test_rules_are_those_of_the_jvm(spark, zone):
     for second, there in shown:
         wall = int((there.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * 1_000_000
         assert rules.earliest(wall) <= second * 1_000_000 < rules.latest(wall + 1)
+
+
+_LEAST = -(1 << 31)
+_DATES = [_LEAST + k for k in (0, 1, 3, 6, 7, 22, 40, 200)] + [0, 20_000, (1 << 31) - 1]
+_SECONDS = [1_770_000_000, 1_770_889_201_076_117, 1_700_000_000, 1 << 58, -(1 << 62), 0]
+
+
+@pytest.mark.parametrize(
+    ("values", "predicate"),
+    [
+        (pa.array(_DATES, pa.int32()).cast(pa.date32()), "trunc(c, 'year') >= DATE'2026-01-01'"),
+        (pa.array(_DATES, pa.int32()).cast(pa.date32()), "trunc(c, 'month') >= DATE'2026-01-01'"),
+        (pa.array(_DATES, pa.int32()).cast(pa.date32()), "trunc(c, 'week') > DATE'2026-01-01'"),
+        (pa.array(_DATES, pa.int32()).cast(pa.date32()), "trunc(c, 'month') = date_from_unix_date(2147483626)"),
+        (pa.array(_DATES, pa.int32()).cast(pa.date32()), "trunc(c, 'year') = date_from_unix_date(2147483475)"),
+        (pa.array(_SECONDS), "from_unixtime(c, 'yyyy') = '2026'"),
+        (pa.array(_SECONDS), "from_unixtime(c) >= '2026-01-01'"),
+        (pa.array(_SECONDS), "from_unixtime(c) LIKE '2026-02%'"),
+        (pa.array(_SECONDS), "from_unixtime(c, 'yyyy-MM-dd') = '1970-01-01'"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_overflows_and_wraps_round_is_kept(spark, tmp_path, values, predicate):
+    """Microseconds that are taken for seconds, and dates at the end of their type: Spark wraps them round."""
+    for number in range(len(values)):
+        pq.write_table(pa.table({"c": values.slice(number, 1)}), tmp_path / f"{number}.parquet")
+    with conf(spark, {"spark.sql.session.timeZone": "UTC"}):
+        df = spark.read.parquet(str(tmp_path))
+        with skipping_off(spark):
+            named = df.where(predicate).selectExpr("_metadata.file_name").collect()
+        relevant = {row[0] for row in named}
+        Dataset(df).create_indexes(MinMaxIndex("c"), ValueListIndex("c"))
+        kept = {path.rpartition("/")[2] for path in df.where(predicate).inputFiles()}
+        assert relevant
+        assert relevant <= kept
+        assert len(kept) < len(values)

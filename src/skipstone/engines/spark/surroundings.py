@@ -26,7 +26,9 @@ def surroundings(spark: SparkSession, relation: Relation) -> Surroundings:
 
     Zones have rules only where all JVMs that may evaluate the query have the same release of them.
     """
-    old = any(e.groups.get(SESSION, {}).get(_POLICY, "").upper() == "LEGACY" for e in relation.environments)
+    # A thread may have settings of its own, which tasks see: those are named by more than the setting.
+    told = [item for e in relation.environments for item in e.groups.get(SESSION, {}).items()]
+    old = any(name.endswith(_POLICY) and value.upper() == "LEGACY" for name, value in told)
     return Surroundings(lambda zone: _rules(spark, zone, _version(relation)), old_formatter=old)
 
 

@@ -157,9 +157,16 @@ def _before_date_format(call: Any, wanted: Interval, _: Interval) -> Sequence[In
 
 
 def _before_from_unixtime(call: Any, wanted: Interval, within: Interval) -> Sequence[Interval] | None:
-    """Give the seconds; one that is too great for a timestamp raises an error."""
+    """Give the seconds.
+
+    Spark multiplies them without looking: those that are too great for a timestamp wrap round, to any time (a column of
+    microseconds, say, that is taken for one of seconds).  So all of these may be meant by any text.
+    """
     instants = _before_date_format(call, wanted, within)
-    return None if instants is None else [whole_units(instant, SECOND) for instant in instants]
+    if instants is None:
+        return None
+    most = ((1 << 63) - 1) // SECOND
+    return [*(whole_units(instant, SECOND) for instant in instants), (None, -most), (most + 1, None)]
 
 
 def _before_text_of_timestamp(cast: Any, wanted: Interval, _: Interval) -> Sequence[Interval] | None:

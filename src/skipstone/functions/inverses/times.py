@@ -48,6 +48,8 @@ __all__ = ["CATALYST", "TIMES", "instants_of", "local_of", "whole_units", "zone_
 CATALYST = "org.apache.spark.sql.catalyst.expressions."
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _LEAST_TIMESTAMP = -(1 << 63)
+_LEAST_DATE = -(1 << 31)
+_TWO_YEARS = 732  # days
 
 
 def zone_of(vertex: Any) -> ZoneRules:
@@ -179,27 +181,54 @@ def _truncated_timestamp(call: Any) -> Expression | None:
     return call.arguments[1] if unit in _OF_DATES or unit in _OF_CLOCKS or unit in _OF_INSTANTS else None
 
 
+def with_ends(found: Interval, wanted: Interval, least: int, width: int) -> Sequence[Interval]:
+    """Add the ends of a type of whole numbers to a preimage, if what is wanted reaches into one of them.
+
+    Spark subtracts what it cuts off, and releases differ in whether that raises an error or wraps round at the ends of
+    the type.  Whatever it does there: an argument further than ``width`` from both ends gives a result that is right,
+    and one that is nearer gives a result near one of the ends, or an error.  So nearer arguments count only when
+    results near an end are wanted, and then all of them do.
+
+    Parameters
+    ----------
+    found
+        The preimage without overflow.
+    wanted
+        The results.
+    least
+        The least value of the type, of which the greatest is ``-least - 1``.
+    width
+        More than the function takes away, or any zone adds; half of it at least.
+    """
+    low, high = wanted
+    is_near = low is None or high is None or low < least + 2 * width or high > -least - 2 * width
+    return (found, (None, least + width), (-least - width, None)) if is_near else (found,)
+
+
 def _before_trunc(call: Any, wanted: Interval, _: Interval) -> Sequence[Interval]:
-    return (_to_starts(wanted, _OF_DATES[_unit(call, 1)]),)
+    """Give the dates that are truncated to some dates: within a year of the least one they wrap round."""
+    return with_ends(_to_starts(wanted, _OF_DATES[_unit(call, 1)]), wanted, _LEAST_DATE, _TWO_YEARS)
 
 
 def _before_date_trunc(call: Any, wanted: Interval, _: Interval) -> Sequence[Interval]:
     """Give the instants that are truncated to some instants.
 
-    Seconds and less are cut off the instant itself.  There the least timestamps wrap round to the greatest, which is
-    the one case in which the result is greater than the argument by more than a gap.
+    Seconds and less are cut off the instant itself.  The least timestamps may wrap round to the greatest.
     """
+    return with_ends(_truncated_to(call, wanted), wanted, _LEAST_TIMESTAMP, _TWO_YEARS * DAY)
+
+
+def _truncated_to(call: Any, wanted: Interval) -> Interval:
+    """Return the instants that are truncated to some instants, where nothing overflows."""
     unit = _unit(call, 0)
     if unit in _OF_INSTANTS:
-        length = _OF_INSTANTS[unit]
-        found = _to_starts(wanted, multiples(length))
-        return (found, (None, _LEAST_TIMESTAMP + length)) if wanted[1] is None else (found,)
+        return _to_starts(wanted, multiples(_OF_INSTANTS[unit]))
     rules = rules_of(call.identity)
     local = _unresolved(rules, wanted)
     if unit in _OF_CLOCKS:
-        return (instants_of(rules, _to_starts(local, multiples(_OF_CLOCKS[unit]))),)
+        return instants_of(rules, _to_starts(local, multiples(_OF_CLOCKS[unit])))
     days = _to_starts(whole_units(local, DAY), _OF_DATES[unit])
-    return (instants_of(rules, _times(days, DAY)),)
+    return instants_of(rules, _times(days, DAY))
 
 
 # --- seconds since 1970 -----------------------------------------------------------------------------------------------
