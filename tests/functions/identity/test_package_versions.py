@@ -410,6 +410,7 @@ def test_data_in_a_zip_hides_no_part_of_a_namespace(lake, monkeypatch):
     assert versions("told_user") != ["told-user==1.0"]
 
 
+@pytest.mark.long
 def test_a_package_of_very_many_sources(lake):
     many = {f"told_large/m{number}.py": "" for number in range(1_100)}
     lake.install(
