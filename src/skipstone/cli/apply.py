@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from skipstone.cli.indexes import make_index, parse_index
-from skipstone.cli.support import Output, failing_politely, print_json, quiet_session
+from skipstone.cli.support import ConfOption, Output, OutputOption, failing_politely, print_json, quiet_session
 from skipstone.errors import SettingError
 
 if TYPE_CHECKING:
@@ -132,10 +132,8 @@ def add_apply(app: typer.Typer) -> None:
             str | None,
             typer.Option("--location", metavar="FOLDER", help="Where metadata is kept; else beside the data."),
         ] = None,
-        conf: Annotated[
-            list[str] | None, typer.Option("--conf", metavar="K=V", help="Spark setting; may be repeated.")
-        ] = None,
-        output: Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")] = Output.TEXT,
+        conf: ConfOption = None,
+        output: OutputOption = Output.TEXT,
     ) -> None:
         """Create the indexes that a file names and a dataset lacks, and refresh the others.
 

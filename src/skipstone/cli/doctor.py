@@ -25,7 +25,7 @@ from skipstone.cli.checks import (
     well,
 )
 from skipstone.cli.dataset_checks import check_dataset, check_skipping
-from skipstone.cli.support import Output, failing_politely, pairs, print_json, quiet_session
+from skipstone.cli.support import ConfOption, Output, OutputOption, failing_politely, pairs, print_json, quiet_session
 from skipstone.engines.spark.bridge.presence import EXTENSION
 
 if TYPE_CHECKING:
@@ -57,10 +57,8 @@ def doctor(
             "--properties-file", metavar="FILE", help="Settings of a server, in place of spark-defaults.conf."
         ),
     ] = None,
-    conf: Annotated[
-        list[str] | None, typer.Option("--conf", metavar="K=V", help="Spark setting; may be repeated.")
-    ] = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")] = Output.TEXT,
+    conf: ConfOption = None,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Check a session or a server: jar, versions, interpreter, companion, settings, extensions, a dataset's folder.
 

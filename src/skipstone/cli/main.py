@@ -26,6 +26,7 @@ from skipstone.cli.report import add_report
 from skipstone.cli.server_conf import add_server_conf
 from skipstone.cli.support import (
     Output,
+    OutputOption,
     PathArgument,
     Reading,
     console,
@@ -50,7 +51,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-OutputOption = Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")]
 VIEW = "dataset"
 _SELECT = re.compile(r"\s*\(*\s*(SELECT|WITH|FROM)\b", re.IGNORECASE)
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from skipstone.cli.support import Output, failing_politely, pairs, print_json
+from skipstone.cli.support import ConfOption, Output, OutputOption, failing_politely, pairs, print_json
 
 __all__ = ["Place", "add_server_conf", "server_settings", "told"]
 
@@ -188,10 +188,8 @@ def add_server_conf(app: typer.Typer) -> None:
             str | None,
             typer.Option("--python", metavar="PATH", help="The server's interpreter with Skipstone; else this one."),
         ] = None,
-        conf: Annotated[
-            list[str] | None, typer.Option("--conf", metavar="K=V", help="A setting besides; may be repeated.")
-        ] = None,
-        output: Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")] = Output.TEXT,
+        conf: ConfOption = None,
+        output: OutputOption = Output.TEXT,
     ) -> None:
         """Print the settings with which a server or a JVM program skips: what to type, or to put into a file."""
         with failing_politely(output):

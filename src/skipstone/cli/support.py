@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from skipstone.reporting.report.workload import Statement
 
 __all__ = [
+    "ConfOption",
+    "LocationOption",
     "Output",
+    "OutputOption",
     "PathArgument",
     "Reading",
     "console",
@@ -207,6 +210,13 @@ def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
     return found
 
 
+OutputOption = Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")]
+ConfOption = Annotated[list[str] | None, typer.Option("--conf", metavar="K=V", help="Spark setting; may be repeated.")]
+LocationOption = Annotated[
+    str | None, typer.Option("--location", metavar="FOLDER", help="Where metadata is kept; else beside the data.")
+]
+
+
 @dataclass(frozen=True)
 class Reading:
     """The options that every command on a dataset has: which one, how to read it, how to answer."""
@@ -221,16 +231,12 @@ class Reading:
     option: Annotated[
         list[str] | None, typer.Option("--option", metavar="K=V", help="Reader option; may be repeated.")
     ] = None
-    location: Annotated[
-        str | None, typer.Option("--location", metavar="FOLDER", help="Where metadata is kept; else beside the data.")
-    ] = None
-    conf: Annotated[list[str] | None, typer.Option("--conf", metavar="K=V", help="Spark setting; may be repeated.")] = (
-        None
-    )
+    location: LocationOption = None
+    conf: ConfOption = None
     spark_log: Annotated[
         Path | None, typer.Option("--spark-log", metavar="FILE", help="Keep Spark's own log in this file.")
     ] = None
-    output: Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")] = Output.TEXT
+    output: OutputOption = Output.TEXT
 
     def dataset(self, path: str | None) -> Dataset:
         """Start Spark, load the plug-ins that the indexes may need, and return the dataset.

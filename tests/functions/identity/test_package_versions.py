@@ -20,8 +20,8 @@ from skipstone.functions.identity.package_versions import (
     gathered_evidence,
     package_versions,
     packages_here,
-    packages_named,
 )
+from skipstone.functions.identity.pickled_names import packages_named
 
 ONE = "def f(x):\n    return x\n"
 TWO = "def f(x):\n    return -x * 2\n"

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from skipstone.expressions.tree import Call, Expression
 from skipstone.functions.identity.answer import Answer
-from skipstone.functions.identity.package_versions import packages_here, packages_named
+from skipstone.functions.identity.package_versions import packages_here
+from skipstone.functions.identity.pickled_names import packages_named
 from skipstone.indexing.records import shown
 
 if TYPE_CHECKING:

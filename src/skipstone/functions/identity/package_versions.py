@@ -7,8 +7,6 @@ A function of an installed module is pickled as the module's name, so its bytes 
 from __future__ import annotations
 
 import os
-import pickletools
-import re
 import sys
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -36,6 +34,7 @@ from skipstone.functions.identity.interpreter_folders import (
 )
 from skipstone.functions.identity.local_sources import is_data_in_zip, local_sources, one_look
 from skipstone.functions.identity.own_sources import own_digest, own_files
+from skipstone.functions.identity.pickled_names import SPARKS
 from skipstone.functions.identity.source_imports import is_dynamic
 
 if TYPE_CHECKING:
@@ -49,23 +48,18 @@ __all__ = [
     "gathered_evidence",
     "package_versions",
     "packages_here",
-    "packages_named",
     "where",
 ]
 
 OWN = "skipstone"
 """This package: workers have it as the driver sent it, so what it is does not change while an application runs."""
 
-_WORDS = re.compile(r"\w+(?:\.\w+)*")
 _PYTHONS = sys.stdlib_module_names | {"test"}
-_SPARKS = frozenset({"pyspark", "py4j", "__main__"})
 # What the functions of this package compute with.  Of pandas and Arrow they use columns only, as they come from Spark;
 # to go through all that these two need would take ten seconds in every process that registers one.
 _OWN_NEEDS = ("numpy", "shapely", "xxhash")
 _SEARCH_PATH = frozenset({"sys", "path"})
 _UNTOLD = "nothing tells two states of the package {} apart"
-_LONGEST = 255
-_PICKLE = b"\x80"
 _OF_FILES = (SourceFileLoader, SourcelessFileLoader, ExtensionFileLoader)
 _OF_PYTHON: tuple[object, ...] = (BuiltinImporter, FrozenImporter)
 _EXTENDS_PATH = (b"__path__", b"declare_namespace")
@@ -91,45 +85,6 @@ class Packages:
     unknown: str = ""
     evidence: frozenset[str] = frozenset()
     places: tuple[tuple[str, str], ...] = ()
-
-
-def packages_named(command: bytes) -> frozenset[str] | None:
-    """Return the modules that a pickled function may refer to; ``None`` for what is no pickle.
-
-    Every text in the pickle that could name a module counts as a reference, and so does what such a module needs in
-    its turn: one too many only makes the identity stricter.
-    """
-    try:
-        found = {name for text in _texts(command) for name in _names_in(text)}
-    except (ValueError, IndexError):
-        return None
-    return frozenset(name for name in found if name.partition(".")[0] not in _SPARKS)
-
-
-def _texts(command: bytes) -> Iterator[str]:
-    """Yield the texts in a pickle, and in pickles within it."""
-    for _, argument, _ in pickletools.genops(command):
-        if isinstance(argument, str):
-            yield argument
-        elif isinstance(argument, bytes | bytearray) and argument.startswith(_PICKLE):
-            try:
-                yield from list(_texts(bytes(argument)))
-            except (ValueError, IndexError):
-                continue  # bytes, and no pickle
-
-
-def _names_in(text: str) -> Iterator[str]:
-    """Yield what in a text could be the name of a module: all of it, and every word.
-
-    The path of a source, which code carries along for its tracebacks, names none: whoever makes a name of a part of it
-    imports by a computed name, and such code is not known at all (``is_dynamic``).
-    """
-    if text.startswith("/") and text.endswith(".py"):
-        return
-    for name in {text, text.rpartition(" ")[0], *text.split(), *_WORDS.findall(text)}:
-        top = name.partition(".")[0]
-        if top and len(top) <= _LONGEST and not {"/", "\0"} & set(top):
-            yield name
 
 
 @contextmanager
@@ -196,7 +151,7 @@ def _looked_up(names: frozenset[str]) -> Packages:
         tops: set[str] = set()
         for name in named:
             top = name.partition(".")[0]
-            if top and top not in _SPARKS and name not in wanted.setdefault(top, set()):
+            if top and top not in SPARKS and name not in wanted.setdefault(top, set()):
                 wanted[top].add(name)
                 tops.add(top)
         named = []

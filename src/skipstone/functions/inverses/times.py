@@ -198,7 +198,7 @@ def with_ends(found: Interval, wanted: Interval, least: int, width: int) -> Sequ
     least
         The least value of the type, of which the greatest is ``-least - 1``.
     width
-        More than the function takes away, or any zone adds; half of it at least.
+        More than the function and any zone together take away or add.
     """
     low, high = wanted
     is_near = low is None or high is None or low < least + 2 * width or high > -least - 2 * width
