@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from skipstone.showing.notebook import card, count, facts, folded, items, note, size
+
 __all__ = ["IndexingReport"]
 
 _SHOWN_PROBLEMS = 3
@@ -49,6 +51,27 @@ class IndexingReport:
             f"indexed{notes}; {self.rows:,} rows, {self.metadata_bytes:,} bytes of metadata, {self.seconds:.1f} s"
             f"{self._said_of_damage()}{self._said_of_problems()}"
         )
+
+    def _repr_html_(self) -> str:
+        counted = [
+            ("removed", self.removed),
+            ("left out, changed meanwhile", self.left_out),
+            ("not trusted yet, modified just now", self.untrusted),
+        ]
+        told = facts(
+            [
+                ("indexes", ", ".join(self.indexes) or "none"),
+                ("objects indexed", f"{count(self.indexed)} of {count(self.objects)}"),
+                *((what, count(number) if number else None) for what, number in counted),
+                ("rows", count(self.rows)),
+                ("metadata", size(self.metadata_bytes)),
+                ("took", f"{self.seconds:,.1f} s"),
+            ]
+        )
+        damage = [note(f"Repaired: {self.repaired}")] if self.repaired else []
+        damage += [note(f"Lost: {sentence}", warning=True) for sentence in self.lost]
+        problems = [folded(f"{len(self.problems):,} not indexed", items(self.problems))] if self.problems else []
+        return card("Indexed", told, *damage, *problems, about=self.root)
 
     def _said_of_damage(self) -> str:
         """Return what was damaged and what is lost, a line each; nothing is left out."""
