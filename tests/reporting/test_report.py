@@ -309,24 +309,24 @@ def test_the_command_line(dataset, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("workload", "options", "said"),
+    ("workload", "options", "code", "said"),
     [
-        ("a = 1; a >", ["-o", "{}/p.html"], "statement 2 (a >)"),
-        ("a = 1; DROP TABLE t", ["-o", "{}/p.html"], "statement 2 (DROP TABLE t) is not a query"),
-        ("", ["-o", "{}/p.html"], "no statement"),
-        ("a = 1", [], "-o report.html"),
-        ("a = 1", ["-o", "{}/nowhere/p.html"], "cannot be written to"),
-        (None, ["-o", "{}/p.html"], "cannot be read: No such file"),
-        (b"\xff\xfe", ["-o", "{}/p.html"], "is not UTF-8 text"),
+        ("a = 1; a >", ["-o", "{}/p.html"], 1, "statement 2 (a >)"),
+        ("a = 1; DROP TABLE t", ["-o", "{}/p.html"], 1, "statement 2 (DROP TABLE t) is not a query"),
+        ("", ["-o", "{}/p.html"], 2, "no statement"),
+        ("a = 1", [], 2, "-o report.html"),
+        ("a = 1", ["-o", "{}/nowhere/p.html"], 1, "cannot be written to"),
+        (None, ["-o", "{}/p.html"], 2, "cannot be read: No such file"),
+        (b"\xff\xfe", ["-o", "{}/p.html"], 2, "is not UTF-8 text"),
     ],
 )
-def test_errors_are_one_line_and_nothing_is_written(dataset, tmp_path, workload, options, said):
+def test_errors_are_one_line_and_nothing_is_written(dataset, tmp_path, workload, options, code, said):
     file = tmp_path / "queries.sql"
     if workload is not None:
         file.write_bytes(workload if isinstance(workload, bytes) else workload.encode())
     options = [option.format(tmp_path) for option in options]
     folder = dataset.root.removeprefix("file:")
-    result = run(folder, "--workload", file, "--plan-only", *options, code=1)
+    result = run(folder, "--workload", file, "--plan-only", *options, code=code)
     assert result.stdout == ""
     assert result.stderr.startswith("skipstone: ")
     assert said in result.stderr

@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from skipstone import BloomFilterIndex, Dataset, FeatureIndex, MinMaxIndex, ValueListIndex
-from skipstone.reporting.report.format import visible
+from skipstone.reporting.report.compare import compared
 from skipstone.reporting.report.make import Report, make_report
 from skipstone.reporting.report.workload import Statement
+from skipstone.showing.format import visible
 from tests.reporting.browser import chromium, contrasts, opened
 
 SCRIPT = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -24,7 +25,8 @@ OBJECTS = 6
 READABLE = 4.5
 UNITS = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 NOT_SHOWN = re.compile(
-    r"/format|/queries/\d+/number|/workload/(planning_seconds|measured|objects/(kept|unindexed|stale))"
+    r"/format|/queries/\d+/number|/workload/(measured|objects/(unindexed|stale))"
+    r"|/compared/(queries_measured|queries/\d+/(place|before/objects_total)|(before|after)/objects_total)"
     r"|/queries/\d+/objects/(unindexed|stale)"
     r"|/queries/\d+/indicators/(objects|kept_objects|rows_in_relevant_objects)"
     r"|/queries/\d+/scans/\d+/(bytes_total|bytes_skipped|metadata_bytes_read|objects/.*)"
@@ -51,7 +53,7 @@ def report(spark, tmp_path_factory):
         MinMaxIndex("n", name="\u202e reversed \u2028" + "very-long-name" * 30),
     )
     long = " OR ".join(f"n = {number}" for number in range(100)) + "".join(f"\n-- {'long ' * 20}" for _ in range(200))
-    return make_report(
+    made = make_report(
         dataset,
         [
             Statement(1, "n < 10", "Plain & simple"),
@@ -64,6 +66,20 @@ def report(spark, tmp_path_factory):
             dataset.dataframe.where("n >= 0"),
         ],
     )
+    data = made.as_dict()
+    return Report(data | {"compared": compared(earlier(data), data)})
+
+
+def earlier(data):
+    """Make up what a report might have said before: without an index, with more objects read, with another query."""
+    before = json.loads(json.dumps(data))
+    before["conditions"]["spark"] = SCRIPT
+    del before["indexes"][0]
+    before["indexes"].append(data["indexes"][0] | {"name": SCRIPT})
+    before["queries"][0]["objects"] |= {"kept": OBJECTS, "skipped": 0}
+    before["queries"][2]["objects"]["kept"] = 0
+    before["queries"][5]["sql"] = "another one"
+    return before
 
 
 @pytest.fixture(scope="module")
@@ -192,6 +208,52 @@ def test_bars_are_as_long_as_the_figures_say(report, file, browser):
     assert [width / full for width in wide] == pytest.approx(shares, abs=0.002)
 
 
+def test_it_begins_with_what_to_do_and_folds_details(report, file, browser):
+    data = report.as_dict()
+    assert data["do_first"]
+    with opened(browser, file) as page:
+        assert page.locator("main h2").first.text_content() == "Do first"
+        steps = page.locator(".steps > li")
+        assert steps.count() == len(data["do_first"])
+        for step, told in zip(steps.all(), data["do_first"], strict=True):
+            assert step.locator("h3").text_content() == visible(told["what"])
+            lines = [visible(line) for line in (told["python"], told["command"]) if line]
+            assert step.locator("pre").all_text_contents() == lines
+        assert page.locator("details").count() == len(data["queries"]) == page.locator("article").count()
+        inside = page.locator("article").first.locator("details pre").first
+        assert not inside.evaluate("e => e.checkVisibility()")
+        page.locator("article").first.locator("summary").click()
+        assert inside.evaluate("e => e.checkVisibility()")
+        last = page.locator("article").last.locator("details pre").first
+        assert not last.evaluate("e => e.checkVisibility()")
+        page.emulate_media(media="print")  # paper has nothing to click on
+        assert last.evaluate("e => e.checkVisibility()")
+
+
+def test_sums_and_means_are_told_apart(file, browser):
+    with opened(browser, file) as page:
+        overview = page.locator("section[aria-labelledby=overview]")
+        sums, means = overview.locator("dl.tiles").all()
+        assert "these are sums" in sums.evaluate("e => e.previousElementSibling.textContent")
+        assert "these are geometric means" in means.evaluate("e => e.previousElementSibling.textContent")
+        assert sums.locator("[data-of*=geometric_means]").count() == 0
+        assert means.locator("[data-of]:not([data-of*=geometric_means])").count() == 0
+        feet = page.locator("section[aria-labelledby=workload] tfoot tr").all()
+        assert [foot.locator("th").text_content()[:9] for foot in feet] == ["Sums", "Geometric"]
+
+
+def test_before_and_after(report, file, browser):
+    told = report.as_dict()["compared"]
+    assert (told["queries_in_both"], told["queries_only_before"], told["queries_only_after"]) == (7, 1, 1)
+    with opened(browser, file) as page:
+        section = page.locator("section[aria-labelledby=compared]")
+        assert section.locator("tbody tr").count() == 7
+        assert section.locator("tbody td.better").count() == 1
+        assert section.locator("tbody td.warning").count() == 1
+        assert f"Spark was {SCRIPT}" in section.locator("p.warning").text_content()
+        assert SCRIPT in section.locator("dl.facts dd").last.text_content()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("medium", ["screen", "print"])
 def test_every_text_is_readable(file, browser, scheme, medium):
@@ -240,7 +302,7 @@ def test_a_long_workload_and_an_empty_one(report, browser, tmp_path):
         assert page.locator("svg.chart[aria-labelledby^=objects] rect.track").count() == 60
         assert "The charts show the first 60 queries" in page.locator("main").inner_text()
         assert page.eval_on_selector_all("svg.chart", "es => Math.max(...es.map(e => e.clientHeight))") < 1_000
-    data = copy.deepcopy(report.as_dict()) | {"queries": []}
+    data = copy.deepcopy(report.as_dict()) | {"queries": [], "do_first": [], "compared": None}
     Report(data).write(none)
     with opened(browser, none, width=360) as page:
         assert page.locator("article").count() == 0

@@ -26,7 +26,7 @@ __all__ = ["add_report"]
 
 def add_report(app: typer.Typer) -> None:
     """Add the command to the command line."""
-    dataset_command(app, taken=("-o",))(report)
+    dataset_command(app, pages=True)(report)
 
 
 def report(
@@ -41,19 +41,24 @@ def report(
             help="Queries of the view dataset, or predicates, each ended by ;",
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="PAGE", help="The page, with -o json.")] = None,
+    compare: Annotated[
+        Path | None,
+        typer.Option("--compare", metavar="FILE", help="An earlier report's page or JSON: say what has changed since."),
+    ] = None,
     plan_only: Annotated[bool, typer.Option("--plan-only", help="Do not read the data: no indicators.")] = False,
 ) -> None:
     """Write a page on a dataset: its indexes, what they skip for each query of a workload, and what limits them."""
+    out = out or reading.page
     if out is None and reading.output is Output.TEXT:
-        msg = "name the page to write with -o report.html, or ask for its data with --output json"
+        msg = "name the page to write with -o report.html, or ask for its data with -o json"
         raise WorkloadError(msg)
     statements = workload_statements(workload)
     from skipstone.reporting.report.make import make_report
 
     stderr = console(stderr=True)
     say = (lambda text: stderr.print(text, style="dim", highlight=False)) if stderr.is_terminal else lambda _: None
-    made = make_report(reading.dataset(path), statements, measure=not plan_only, say=say)
+    made = make_report(reading.dataset(path), statements, measure=not plan_only, compare=compare, say=say)
     if out is not None:
         made.write(out)
     if reading.output is Output.JSON:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from skipstone.reporting.report.format import visible
+from skipstone.showing.format import visible
 
 __all__ = ["MOST_ROWS", "SHAPES", "Bar", "Dot", "Row", "bar_chart", "dot_chart"]
 

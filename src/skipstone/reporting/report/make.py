@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,11 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import skipstone
 from skipstone.errors import DatasetError, SkipstoneError
-from skipstone.indexing.describe import DESCRIBE_SCHEMA, describe_rows
+from skipstone.indexing.describe import DESCRIBE_COLUMNS, describe_rows
 from skipstone.indexing.objects import STATE_COLUMNS, recorded_states
+from skipstone.reporting.contributions import unneeded
 from skipstone.reporting.indicators import Indicators, WorkloadIndicators
+from skipstone.reporting.report.advice import do_first
+from skipstone.reporting.report.compare import FORMAT, compared, read_report
 from skipstone.reporting.report.page import page
 from skipstone.reporting.report.queries import COUNTS, PlannedQuery, measure_queries, plan_query, query_data
+from skipstone.reporting.report.summary import summary_html, summary_lines
 from skipstone.reporting.report.workload import Statement, analysed
 from skipstone.settings import get_setting
 
@@ -32,9 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Report", "make_report"]
 
-FORMAT = 1
-_COLUMNS = tuple(part.split()[0] for part in DESCRIBE_SCHEMA.split(", "))
-
 
 @dataclass(frozen=True)
 class Report:
@@ -45,6 +46,15 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """Return the report as it is embedded in the page: plain values, ready for JSON."""
         return self.data
+
+    def __str__(self) -> str:
+        return "\n".join(summary_lines(self.data))
+
+    def __repr__(self) -> str:
+        return f"Report({self.data['dataset']['root']!r}, {len(self.data['queries'])} queries)"
+
+    def _repr_html_(self) -> str:
+        return summary_html(self.data)
 
     def html(self) -> str:
         """Return the page."""
@@ -79,6 +89,7 @@ def make_report(
     queries: Sequence[str | DataFrame | Statement],
     *,
     measure: bool = True,
+    compare: Report | Mapping[str, Any] | str | Path | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Report:
     """Plan a workload over a dataset and report what skipping does for it.
@@ -92,6 +103,8 @@ def make_report(
     measure
         Whether to measure the indicators, for which Spark reads the columns of each query's condition in every object.
         Without, nothing of the data is read.
+    compare
+        An earlier report, its page or its JSON: what has changed since is said too.
     say
         Is told what is going on, for people who wait.
 
@@ -99,6 +112,8 @@ def make_report(
     ------
     WorkloadError
         When a query is not one; the message has its number.
+    DatasetError
+        When what to compare with is not a report.
     SoundnessError
         When measuring finds that an object with a wanted row was skipped.  This must never happen: report it.
 
@@ -106,6 +121,7 @@ def make_report(
     --------
     >>> make_report(logs, ["db_name = 'a'", "SELECT max(ts) FROM dataset"]).write("report.html")  # doctest: +SKIP
     """
+    earlier = None if compare is None else read_report(compare.data if isinstance(compare, Report) else compare)
     planned = _planned(dataset, queries)
     target = dataset._target()
     say("looking at the indexes …")
@@ -120,16 +136,17 @@ def make_report(
         measured = measure_queries(dataset, seen)
     found = [query_data(query, indicators) for query, indicators in zip(seen, measured, strict=True)]
     _add_contributions(indexes, found)
-    return Report(
-        {
-            "format": FORMAT,
-            "conditions": _conditions(dataset.dataframe.sparkSession),
-            "dataset": about,
-            "indexes": indexes,
-            "queries": found,
-            "workload": _workload(found, [one for one in measured if isinstance(one, Indicators)]),
-        }
-    )
+    _mark_unneeded(indexes, seen, found, target.root)
+    data = {
+        "format": FORMAT,
+        "conditions": _conditions(dataset.dataframe.sparkSession),
+        "do_first": do_first(about, indexes, seen, measured),
+        "dataset": about,
+        "indexes": indexes,
+        "queries": found,
+        "workload": _workload(found, [one for one in measured if isinstance(one, Indicators)]),
+    }
+    return Report(data | {"compared": None if earlier is None else compared(earlier, data)})
 
 
 def _planned(dataset: Dataset, queries: Iterable[str | DataFrame | Statement]) -> list[tuple[Statement, DataFrame]]:
@@ -178,7 +195,7 @@ def _about(target: Target) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     }
     indexes: list[dict[str, Any]] = []
     try:
-        indexes += [_index(dict(zip(_COLUMNS, row, strict=True)), size) for row in describe_rows(target)]
+        indexes += [_index(dict(zip(DESCRIBE_COLUMNS, row, strict=True)), size) for row in describe_rows(target)]
         snapshot = target.store.latest(target.root)
         if snapshot is not None:
             stored = sum(target.store.size(snapshot).values())
@@ -193,7 +210,7 @@ def _rows(listed: Sequence[Any], known: Any) -> int | None:
     """Count the rows of the dataset, if the metadata has the count of every object as it is now."""
     rows = dict(zip(recorded_states(known), known.column("row_count").to_pylist(), strict=True))
     found = [rows.get((o.path, o.state)) for o in listed]
-    return None if any(count is None for count in found) else sum(filter(None, found))
+    return None if any(count is None or count < 0 for count in found) else sum(filter(None, found))
 
 
 def _index(described: dict[str, Any], size: int) -> dict[str, Any]:
@@ -206,6 +223,7 @@ def _index(described: dict[str, Any], size: int) -> dict[str, Any]:
         "queries": 0,
         "alone": 0,
         "only": 0,
+        "unneeded": False,
     }
 
 
@@ -227,6 +245,20 @@ def _add_contributions(indexes: list[dict[str, Any]], queries: list[dict[str, An
                 by_name[one["index"]]["only"] += one["only"]
 
 
+def _mark_unneeded(
+    indexes: list[dict[str, Any]], seen: Sequence[PlannedQuery], queries: list[dict[str, Any]], root: str
+) -> None:
+    """Mark the indexes that the workload could do without, all together, the largest first; nothing needs them here."""
+    if not queries:
+        return
+    untold = {name for q in queries for scan in q["scans"] if scan["contributions"] is None for name in scan["used"]}
+    tried = [i for i in indexes if not i["only"] and i["name"] not in untold and i["not_used"] is None]
+    tried.sort(key=lambda index: -(index["bytes"] or 0))
+    found = unneeded([(query.df, query.scans) for query in seen if query.scans], root, [i["name"] for i in tried])
+    for index in tried:
+        index["unneeded"] = index["name"] in found
+
+
 def _workload(queries: list[dict[str, Any]], measured: list[Indicators]) -> dict[str, Any]:
     """Sum up the queries."""
     objects: dict[str, Any] = {name: sum(query["objects"][name] for query in queries) for name in COUNTS}
@@ -239,6 +271,9 @@ def _workload(queries: list[dict[str, Any]], measured: list[Indicators]) -> dict
         "bytes_skipped": skipped,
         "bytes_share": _share(skipped, total),
         "planning_seconds": sum(query["planning_seconds"] for query in queries),
+        "rows_total": sum(one.rows for one in measured) if measured else None,
+        "rows_read": sum(one.rows_in_kept_objects for one in measured) if measured else None,
+        "rows_share": _share(sum(one.rows_in_kept_objects for one in measured), sum(one.rows for one in measured)),
         "measured": len(measured),
         "indicators": means.as_dict() | {"queries": len(means) - means.left_out} if measured else None,
     }

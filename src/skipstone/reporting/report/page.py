@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from skipstone.reporting.report.charts import MOST_ROWS, SHAPES, Bar, Dot, Row, bar_chart, dot_chart
-from skipstone.reporting.report.format import FORMATS, visible
+from skipstone.showing.format import FORMATS, visible
 
 __all__ = ["embedded", "page"]
 
@@ -25,6 +25,12 @@ _FACTORS = {
     "scanning_factor": ("ψ", "psi"),
 }
 _FACTOR_NAMES = {factor: factor.replace("_", " ").capitalize() for factor in _FACTORS}
+_FACTOR_SHARES = {
+    "selectivity": "rows wanted, of all",
+    "layout_factor": "rows wanted, of those in objects that hold one",
+    "metadata_factor": "rows in objects with a wanted one, of those read",
+    "scanning_factor": "rows read, of all",
+}
 _MOST_TEXT = 6_000
 _UNKNOWN = "\N{EN DASH}"
 
@@ -44,6 +50,8 @@ def page(data: dict[str, Any]) -> str:
             charts=_charts(data, shown),
             factors=_FACTORS,
             factor_names=_FACTOR_NAMES,
+            factor_shares=_FACTOR_SHARES,
+            places={query["number"]: place for place, query in enumerate(data["queries"])},
             shapes=SHAPES,
             most_rows=MOST_ROWS,
         )
@@ -92,7 +100,7 @@ class _Shown:
         return found
 
     def number(self, kind: str, *place: str | int, element: str = "data") -> Markup:
-        """Show a number in one of the ways of ``report_format``."""
+        """Show a number in one of the ways of ``showing.format``."""
         value = self.value(*place)
         shown = _UNKNOWN if value is None else FORMATS[kind](value)
         exact = "" if value is None else repr(value)

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from skipstone.engines.spark.client import SPARK_ERRORS
+from skipstone.engines.spark.planning import planner_of
+from skipstone.engines.spark.remedies import remedies
 from skipstone.errors import SkipstoneError, SoundnessError
 from skipstone.reporting.contributions import Contribution, contributions
 from skipstone.reporting.indicators import Indicators
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from skipstone.dataset import Dataset
+    from skipstone.querying.plan import Plan
     from skipstone.reporting.report.workload import Statement
     from skipstone.reporting.stats import ScanStats
 
@@ -35,6 +38,7 @@ class PlannedQuery:
     scans: tuple[ScanStats, ...]
     shares: list[tuple[Contribution, ...] | None]
     explained: str
+    plans: tuple[Plan | None, ...] = ()
 
     @property
     def unmeasured(self) -> str:
@@ -46,8 +50,10 @@ def plan_query(dataset: Dataset, statement: Statement, df: DataFrame) -> Planned
     """Plan a query as it would be planned to run, and then again with other indexes out of sight."""
     explanation = dataset.explain(df)
     scans = explanation.scans
+    planner = planner_of(df.sparkSession)
+    plans = tuple(planner.explained(scan.plan) for scan in scans)  # before others push them out
     shares = contributions(df, dataset.root, scans) if scans else []
-    return PlannedQuery(statement, df, scans, shares, explanation.text)
+    return PlannedQuery(statement, df, scans, shares, explanation.text, plans)
 
 
 def measure_queries(dataset: Dataset, queries: Sequence[PlannedQuery]) -> list[Indicators | str]:
@@ -92,13 +98,13 @@ def query_data(query: PlannedQuery, indicators: Indicators | str) -> dict[str, A
         "bytes_skipped": sum(scan.bytes_skipped for scan in scans),
         "metadata_bytes_read": sum(scan.metadata_bytes_read for scan in scans),
         "planning_seconds": sum(scan.planning_seconds for scan in scans),
-        "scans": [_scan(scan, share) for scan, share in zip(scans, query.shares, strict=True)],
+        "scans": [_scan(scan, share, plan) for scan, share, plan in zip(scans, query.shares, query.plans, strict=True)],
         "indicators": None if isinstance(indicators, str) else indicators.as_dict(),
         "verdict": indicators if isinstance(indicators, str) else verdict(indicators),
     }
 
 
-def _scan(scan: ScanStats, share: tuple[Contribution, ...] | None) -> dict[str, Any]:
+def _scan(scan: ScanStats, share: tuple[Contribution, ...] | None, plan: Plan | None) -> dict[str, Any]:
     """Return what a report says of one scan."""
     return {
         "objects": asdict(scan.objects),
@@ -111,6 +117,7 @@ def _scan(scan: ScanStats, share: tuple[Contribution, ...] | None) -> dict[str, 
         "clause": scan.clause,
         "used": list(scan.used),
         "not_used": list(scan.not_used),
+        "remedies": [remedy.removeprefix("; ") for remedy in remedies(scan.not_used, plan)],
         "error": scan.error,
         "contributions": None if share is None else [asdict(one) for one in share],
     }

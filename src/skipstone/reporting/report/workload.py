@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from skipstone.engines.spark.client import SPARK_ERRORS, Client
 from skipstone.errors import WorkloadError
-from skipstone.reporting.report.format import visible
+from skipstone.showing.format import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
