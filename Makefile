@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench experiments wheel clean java
+.PHONY: help demo test check format bench experiments site wheel clean java
 
 help: ## list the targets
 	@echo "usage: make TARGET [PYTHON=python3.11]"
@@ -40,6 +40,9 @@ bench: java $(STAMP) ## run the benchmarks; BENCH_ARGS go to them
 
 experiments: java $(STAMP) ## repeat the paper's experiments; SCALE=medium|full STORAGE=s3 EXPERIMENTS="fig8_breakdown"
 	@$(BIN)/python -m benchmarks.experiments $(EXPERIMENTS) --scale $(SCALE) --storage $(STORAGE)
+
+site: $(STAMP) ## build the documentation as a searchable site into build/docs/site; a broken link fails
+	@$(BIN)/python scripts/site/build.py
 
 wheel: java $(STAMP) ## build sdist and wheel into dist/, with the compiled bridge inside
 	@rm -rf dist

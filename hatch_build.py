@@ -1,9 +1,10 @@
 """Build hook: puts the compiled bridge into the wheel when the build environment can compile it.
 
-The Scala compiler is inside pyspark, which is too large to ask every build for. So the jar is built when pyspark and
-Java are already there (``make wheel``, or any build without isolation), and left out otherwise: such a wheel compiles
-the bridge on first use and caches it. ``SKIPSTONE_WHEEL_JAR=require`` turns a missing jar into an error, ``never``
-leaves it out. Editable installs compile nothing.
+The Scala compiler is inside pyspark, which is too large to ask every build for. So the jar is built when Java and
+pyspark are already there: in the build's environment (``make wheel``), or in the one that pip installs into. It is left
+out otherwise: such a wheel compiles the bridge on first use and caches it. ``SKIPSTONE_WHEEL_JAR=require`` lets the
+build ask for pyspark, and turns a missing jar into an error; ``never`` leaves the jar out. Editable installs compile
+nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,11 @@ JAR_IN_WHEEL = "skipstone/engines/spark/bridge/skipstone-bridge.jar"
 
 class BridgeBuildHook(BuildHookInterface):  # type: ignore[type-arg]
     """Compile ``skipstone/engines/spark/bridge/*.scala`` into the wheel, where possible."""
+
+    def dependencies(self) -> list[str]:
+        """Ask for pyspark, whose compiler it is, where the jar is required and there is none."""
+        wanted = os.environ.get("SKIPSTONE_WHEEL_JAR") == "require" and pyspark_at_hand() is None
+        return ["pyspark>=4.0,<5"] if wanted else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the jar to the files of the wheel."""
@@ -48,19 +55,25 @@ class BridgeBuildHook(BuildHookInterface):  # type: ignore[type-arg]
 
 def missing_tool() -> str | None:
     """Say what this environment lacks to compile the bridge, or None."""
-    if importlib.util.find_spec("pyspark") is None:
-        return "pyspark is not installed in the build environment"
+    if pyspark_at_hand() is None:
+        return "pyspark is neither in the build's environment nor in the one that is installed into"
     java_home = os.environ.get("JAVA_HOME")
     if not (java_home and Path(java_home, "bin", "java").exists()) and shutil.which("java") is None:
         return "there is no Java in the build environment"
     return None
 
 
+def pyspark_at_hand() -> str | None:
+    """Return the PYTHONPATH with which this interpreter finds pyspark, or None."""
+    if importlib.util.find_spec("pyspark") is not None:
+        return os.environ.get("PYTHONPATH", "")
+    # pip hides the packages of the environment that it installs into by a PYTHONPATH of its own.
+    return "" if Path(sysconfig.get_path("purelib"), "pyspark").is_dir() else None
+
+
 def compile_bridge(source: Path, jar: Path) -> str | None:
     """Compile the bridge to ``jar``; return the reason when that fails."""
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(source), os.environ.get("PYTHONPATH")]))
-    }
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(source), pyspark_at_hand()]))}
     build = subprocess.run(
         [sys.executable, "-m", "skipstone.engines.spark.bridge.build", str(jar)],
         env=environment,
