@@ -88,7 +88,7 @@ def test_formats_and_options_are_read_as_the_file_says(tmp_path, told):
 )
 def test_files_that_make_no_sense(told, text, words):
     said = told(text)
-    assert said.exit_code == 1
+    assert said.exit_code == 2
     assert re.search(words.replace("?", r"\?"), " ".join(said.output.split()))
 
 
@@ -111,7 +111,7 @@ def test_indexes_that_make_no_sense(lake, told, index, words):
 
 def test_a_file_that_is_not_there(tmp_path):
     said = CliRunner().invoke(app, ["apply", str(tmp_path / "none.yaml")])
-    assert (said.exit_code, "cannot be read: No such file" in said.output) == (1, True)
+    assert (said.exit_code, "cannot be read: No such file" in said.output) == (2, True)
 
 
 def test_the_file_of_the_page_is_understood(tmp_path):

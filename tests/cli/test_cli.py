@@ -91,6 +91,14 @@ def test_the_life_of_a_dataset(spark, folder):
     assert run_json("describe", folder)["indexes"] == []
 
 
+def test_an_estimate_builds_nothing(spark, folder):
+    told = run_json("index", folder, "--minmax", "n", "--bloom", "name", "--estimate", "--sample", "2")
+    assert (told["objects"], told["sampled"]) == (OBJECTS, 2)
+    assert [one["name"] for one in told["indexes"]] == ["minmax(n)", "bloomfilter(name)"]
+    assert "bytes an object" in run("index", folder, "--minmax", "n", "--estimate").stdout
+    assert run_json("describe", folder)["indexes"] == []
+
+
 def test_text_is_for_people(spark, folder):
     assert f"{OBJECTS} of {OBJECTS} objects indexed" in run("index", folder, "--minmax", "*").stdout
     described = run("describe", folder).stdout
@@ -102,6 +110,15 @@ def test_text_is_for_people(spark, folder):
     assert "dropped minmax(n)" in run("drop", folder, "minmax(n)").stdout
     assert "dropped all metadata" in run("drop", folder).stdout
     assert "skipstone index" in run("describe", folder).stdout
+
+
+def test_audit(spark, folder):
+    run("index", folder, "--minmax", "n")
+    (scan,) = run_json("audit", folder, "n >= 50", "--objects", "2")["scans"]
+    assert (scan["query"], scan["objects"], scan["skipped"], scan["looked_into"]) == (1, OBJECTS, OBJECTS - 1, 2)
+    told = run("audit", folder, "n >= 50", "name = 'x'", "--bytes", "1").stdout
+    assert "n >= 50: 1 of 5 skipped objects looked into, of 6" in told
+    assert "1 of 5 skipped objects (20.0%) were looked into" in told
 
 
 def test_a_location_of_its_own_and_reader_options(spark, tmp_path, folder):
@@ -136,17 +153,10 @@ def test_a_table_takes_the_place_of_the_path(spark, folder):
     ("arguments", "kind", "said"),
     [
         (("index", "{}", "--minmax", "nam"), "ColumnNotFoundError", "did you mean name"),
-        (("index", "{}"), "IndexingError", "at least one index"),
-        (("index", "{}", "--bloom", "n:fp=0.1"), "IndexingError", "has no option 'fp'"),
-        (("index", "{}", "--bloom", "n:fpp=2"), "SettingError", "fpp=2"),
         (("index", "{}", "--index", "minmx(n)"), "IndexingError", "did you mean minmax?"),
-        (("index", "{}", "--minmax", "n", "--option", "header"), "SettingError", "key=value"),
         (("refresh", "{}"), "IndexNotFoundError", "no index"),
         (("drop", "{}", "minmax(n)"), "IndexNotFoundError", "minmax(n)"),
         (("describe", "{}/nowhere"), "DatasetError", "nowhere"),
-        (("describe", "{}", "--table", "t"), "DatasetError", "one of the two"),
-        (("describe",), "DatasetError", "PATH"),
-        (("explain", "{}"), "DatasetError", "QUERY"),
         (("explain", "{}", "nn > 3"), "AnalysisException", "nn"),
         (("explain", "{}", "SELECT n FROM dataset WHERE ("), "ParseException", "Syntax error"),
     ],
@@ -165,6 +175,71 @@ def test_an_error_is_one_line_or_one_document(spark, folder, arguments, kind, sa
 def test_wrong_usage_is_exit_code_two():
     assert CliRunner().invoke(app, ["describe", "x", "--output", "xml"]).exit_code == 2
     assert CliRunner().invoke(app, ["no-such-command"]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "said"),
+    [
+        (("index", "x"), "IndexingError", "at least one index"),
+        (("index", "x", "--bloom", "n:fp=0.1"), "IndexingError", "has no option 'fp'"),
+        (("index", "x", "--bloom", "n:fpp=2"), "SettingError", "fpp=2"),
+        (("index", "x", "--prefix", "url"), "IndexingError", "needs length"),
+        (("index", "x", "--index", "minmax(n"), "IndexingError", "is not an index"),
+        (("index", "x", "--index", "minmax(n, colour=red)"), "IndexingError", "has no option 'colour'"),
+        (("index", "x", "--minmax", "n", "--option", "header"), "SettingError", "key=value"),
+        (("index", "x", "--minmax", "n", "--conf", "spark.ui"), "SettingError", "key=value"),
+        (("index", "x", "--minmax", "n", "--conf", "spark.skipstone.plugins=no.such"), "PluginError", "no.such"),
+        (("describe", "x", "--table", "t"), "DatasetError", "one of the two"),
+        (("describe",), "DatasetError", "PATH"),
+        (("explain", "x"), "DatasetError", "QUERY"),
+        (("indicators", "x"), "WorkloadError", "at least one QUERY"),
+        (("audit", "x"), "WorkloadError", "at least one QUERY"),
+        (("audit", "x", "n = 1", "--bytes", "much"), "DatasetError", "at least one object and byte"),
+        (("report", "x"), "WorkloadError", "-o report.html"),
+        (("report", "x", "-o", "r.html", "--workload", "nowhere.sql"), "WorkloadError", "cannot be read"),
+    ],
+)
+def test_wrong_usage_is_said_before_spark_starts(monkeypatch, arguments, kind, said):
+    def started(*_, **__):
+        raise AssertionError("Spark was asked for")
+
+    monkeypatch.setattr("skipstone.engines.spark.session.configure", started)
+    result = run(*arguments, code=2)
+    assert said in result.stderr
+    if arguments[0] != "report":
+        assert run_json(*arguments, code=2)["type"] == kind
+
+
+@pytest.mark.parametrize(("name", "text"), [("csv", "n;s\n{0};x\n"), ("json", '{{"n": {0}, "s": "x"}}\n')])
+def test_a_dataset_is_read_as_it_was_indexed(spark, tmp_path, name, text):
+    data = tmp_path / name
+    data.mkdir()
+    for number in range(3):
+        (data / f"{number}.{name}").write_text(text.format(number))
+        (data / f"{number}.other").write_text("not for us")
+    reading = ["--format", name, "--schema", "n int, s string", "--option", f"pathGlobFilter=*.{name}"]
+    reading += ["--option", "header=true", "--option", "sep=;"] if name == "csv" else []
+    run("index", data, "--minmax", "n", *reading)
+
+    (scan,) = run_json("explain", data, "n = 2")["scans"]
+    assert (scan["objects"]["kept"], scan["objects"]["skipped"]) == (1, 2)
+    (data / f"3.{name}").write_text(text.format(3))
+    refreshed = run("refresh", data)
+    assert "1 of 4 objects indexed" in refreshed.stdout
+    assert refreshed.stderr == ""
+    (described,) = run_json("describe", data)["indexes"]
+    assert (described["covered"], described["missing"], described["not_used"]) == (4, 0, None)
+    assert "1 of 4 objects indexed" not in run("index", data, "--valuelist", "s").stdout
+    run("drop", data, "valuelist(s)")
+    run("index", data, "--valuelist", "s")
+    run("drop", data, "minmax(n)")  # the one that kept how the dataset was read
+    assert run_json("explain", data, "n = 2 AND s = 'y'")["scans"][0]["objects"]["kept"] == 0
+
+    indexed = {"csv": "csv, header=true, pathglobfilter=*.csv, sep=;", "json": "json, pathglobfilter=*.json"}[name]
+    other = run("describe", data, "--format", "text", "--option", f"pathGlobFilter=*.{name}")
+    assert f"was indexed as {indexed}, and is read as text" in other.stderr
+    wrong = run("describe", data, "--format", "parquet", code=1)
+    assert f"it was indexed as {indexed}" in wrong.stderr
 
 
 def test_the_version():

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from skipstone.indexing.index import Index
 
-__all__ = ["make_index", "parse_index", "shorthand"]
+__all__ = ["is_known", "make_index", "parse_index", "shorthand"]
 
 # A name in back-ticks may hold anything, a doubled back-tick stands for one; outside of them the separator ends it.
 _QUOTED = r"`(?:[^`]|``)*`"
@@ -45,6 +45,15 @@ def parse_index(text: str) -> Index:
         msg = f"{text!r} is not an index: write type(column, option=value), for example minmax(ts)"
         raise IndexingError(msg)
     return _made(match["type"].lower(), _split(match["arguments"]), text)
+
+
+def is_known(text: str) -> bool:
+    """Whether what is written is no index at all, or one of a type that is loaded: both can be judged at once."""
+    from skipstone import indexes as _built_in  # noqa: F401  (defining the built-in types registers them)
+    from skipstone import registry
+
+    match = _CONSTRUCTOR.fullmatch(text)
+    return match is None or registry.find_index(match["type"].lower()) is not None
 
 
 def _split(arguments: str) -> list[str]:

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from skipstone.cli.support import (
-    Output,
-    PathArgument,
-    Reading,
-    console,
-    dataset_command,
-    print_json,
-    workload_statements,
-)
-from skipstone.errors import WorkloadError
+from skipstone.cli.asked import QueriesArgument, WorkloadOption, asked
+from skipstone.cli.support import Output, PathArgument, Reading, console, dataset_command, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import typer
 
     from skipstone.reporting.indicators import Indicators, WorkloadIndicators
     from skipstone.reporting.report.workload import Statement
@@ -37,32 +28,16 @@ def add_indicators(app: typer.Typer) -> None:
 def indicators(
     reading: Reading,
     path: PathArgument = None,
-    queries: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[QUERY]...", help="Predicates, or whole SELECTs in which the dataset is called dataset."
-        ),
-    ] = None,
-    workload: Annotated[
-        Path | None, typer.Option("--workload", "-w", metavar="FILE", help="More of them, each ended by ;")
-    ] = None,
+    queries: QueriesArgument = None,
+    workload: WorkloadOption = None,
 ) -> None:
     """Measure what skipping achieves: selectivity, layout, metadata and scanning factor, and what is the limit.
 
     The predicates are run over every object of the dataset.
     """
-    from skipstone.reporting.report.workload import Statement, analysed
+    from skipstone.reporting.report.workload import analysed
 
-    given = list(queries or ())
-    if reading.table is not None and path is not None:
-        given, path = [path, *given], None
-    listed = [Statement(0, text) for text in given] + workload_statements(workload)
-    statements = [Statement(number, s.text, s.title) for number, s in enumerate(listed, 1)]
-    if not statements:
-        msg = (
-            "give at least one QUERY, a predicate such as \"ts >= '2026-01-01'\" or a whole SELECT, or --workload FILE"
-        )
-        raise WorkloadError(msg)
+    path, statements = asked(reading, path, queries, workload)
     dataset = reading.dataset(path)
     measured = dataset.indicators(analysed(dataset.dataframe, statements))
     if reading.output is Output.JSON:
