@@ -76,6 +76,23 @@ def needle(objects: int) -> tuple[str, list[int]]:
     return predicate, [span * cells + cell for span in range(first, min(first + 3, -(-objects // cells)))]
 
 
+def events(objects: int = 8_192, rows: int = 1_000) -> Generated:
+    """Give events in the order in which they came: ts, account and a payload."""
+    return _generate(f"events-{objects}", objects, "parquet", objects * rows, partial(write_events, rows))
+
+
+def write_events(rows: int, number: int, path: Path) -> None:
+    """Write the events of one span of time."""
+    rng = np.random.default_rng([3, number])
+    moments = (YEAR_2024 + number * rows + np.arange(rows)) * 1_000_000
+    columns = {
+        "ts": pa.array(moments, pa.timestamp("us", tz="UTC")),
+        "account": pa.array(rng.integers(1, 1_000_000, rows)),
+        "payload": pa.array([f"payload {n}" for n in rng.integers(0, 1_000_000, rows)]),
+    }
+    pq.write_table(pa.table(columns), path)
+
+
 # Logs: for indexing speed; one long string of high cardinality, one of few values, one in between.
 def logs(objects: int = 400, rows: int = 25_000) -> Generated:
     """Give the log dataset: ts, db_name (64 values), account (32 characters, all distinct), host (4,000 an object)."""
@@ -200,3 +217,30 @@ def write_hollow(number: int, path: Path) -> None:  # noqa: ARG001  (all are ali
     descriptor = os.open(path, os.O_CREAT | os.O_WRONLY, 0o644)
     os.ftruncate(descriptor, MANY_LENGTH)
     os.close(descriptor)
+
+
+# A star: a fact laid out by day and store, so that one day of one store is in eight objects.
+STORES, OBJECTS_PER_STORE, SALES = 8, 8, 500
+PRODUCTS = 100_000
+
+
+def star(objects: int = 8_192) -> Generated:
+    """Give the fact of a star: day and store tell objects apart, every object has products from all over."""
+    return _generate(f"star-{objects}", objects, "parquet", objects * SALES, write_star)
+
+
+def write_star(number: int, path: Path) -> None:
+    """Write an eighth of one day of one store."""
+    rng = np.random.default_rng([7, number])
+    products = rng.integers(0, PRODUCTS, SALES)
+    products[:2] = 0, PRODUCTS - 1
+    table = pa.table(
+        {
+            "day": pa.array(np.full(SALES, number // (STORES * OBJECTS_PER_STORE), np.int32)),
+            "store": pa.array(np.full(SALES, number // OBJECTS_PER_STORE % STORES, np.int32)),
+            "product": pa.array(products),
+            "amount": pa.array(np.round(rng.random(SALES) * 100, 2)),
+            "note": pa.array(np.char.add("note-", rng.integers(0, 1 << 40, SALES).astype(str))),
+        }
+    )
+    pq.write_table(table, path, compression="snappy", version="2.6")

@@ -144,6 +144,7 @@ def ratio(
         {
             "ours": ours.described(),
             "theirs": theirs.described(),
+            "of_best": ours.low / theirs.low,
             **_cpu_ratio(ours, theirs),
             **(details or {}),
         },

@@ -1,0 +1,84 @@
+"""A count of a day: from metadata, by skipping alone, without skipping, and what planning the query alone takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import skipstone
+from benchmarks import data
+from benchmarks.measures import Row, Subject, interleave, ratio
+from benchmarks.session import enable, session
+from skipstone import Dataset, MinMaxIndex
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TARGET = 2.0
+_DAY = 86_400
+_COUNT = "count(*) of a day"
+
+
+def measure(*, small: bool) -> list[Row]:
+    """Count the rows of a day, of everything, and by day's hours."""
+    generated = data.events(1_024 if small else 8_192)
+    with session() as spark:
+        Dataset.for_path(spark, generated.path).create_indexes(MinMaxIndex("ts"), MinMaxIndex("account"))
+        spark.read.parquet(generated.path).createOrReplaceTempView("events")
+        start = data.YEAR_2024 + _DAY
+        day = f"ts >= timestamp_seconds({start}) AND ts < timestamp_seconds({start + _DAY})"
+
+        def of_a_day() -> DataFrame:
+            return spark.sql(f"SELECT count(*) FROM events WHERE {day}")
+
+        def extremes() -> list[object]:
+            return spark.sql("SELECT count(*), min(ts), max(ts), max(account) FROM events").collect()
+
+        with skipstone.skipping_stats(spark) as stats:
+            if of_a_day().collect()[0][0] != _DAY:
+                msg = "a day has as many events as seconds"
+                raise AssertionError(msg)
+            extremes()
+        taken = interleave(
+            {
+                "metadata": Subject(lambda: of_a_day().collect(), lambda: _use(spark, "true")),
+                "planning": Subject(
+                    lambda: of_a_day()._jdf.queryExecution().executedPlan(), lambda: _use(spark, "true")
+                ),
+                "filters": Subject(lambda: of_a_day().collect(), lambda: _use(spark, "false")),
+                "all": Subject(extremes, lambda: _use(spark, "true")),
+            },
+            repeats=10 if small else 30,
+            warmups=5,
+        )
+        plain = interleave(
+            {
+                "day": Subject(lambda: of_a_day().collect(), lambda: enable(spark, False)),
+                "all": Subject(extremes, lambda: enable(spark, False)),
+            },
+            repeats=1 if small else 3,
+        )
+    told = [s.aggregates.answered for s in stats if s.aggregates is not None]
+    conditions = f"{generated}, laid out and indexed by ts; {told[0]} objects answered, the ends of the day read; warm"
+    everything = f"{generated}; {told[1]} objects answered"
+    return [
+        ratio(f"{_COUNT} / planning alone", taken["metadata"], taken["planning"], TARGET, conditions),
+        Row(
+            "… by filters alone / from metadata",
+            taken["filters"].median / taken["metadata"].median,
+            "x",
+            None,
+            conditions,
+        ),
+        Row(
+            "… without skipping / from metadata", plain["day"].median / taken["metadata"].median, "x", None, conditions
+        ),
+        Row("… from metadata", taken["metadata"].median, "s", None, conditions),
+        Row("count, min and max of everything", taken["all"].median, "s", None, everything),
+        Row("… without skipping / from metadata", plain["all"].median / taken["all"].median, "x", None, everything),
+    ]
+
+
+def _use(spark: SparkSession, aggregates: str) -> None:
+    """Skip, and let metadata answer or not."""
+    enable(spark, True)
+    spark.conf.set("spark.skipstone.aggregates", aggregates)

@@ -1,0 +1,85 @@
+"""The part of ``docs/experiments.md`` on joins, top-k, counts and TPC-H, from results of ``python -m benchmarks``."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.runner import RESULTS, number
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TITLE = "Where filters do not reach"
+TEXT = """Beyond the paper: keys of joins, `ORDER BY … LIMIT`, counts, and the queries of TPC-H, by
+`python -m benchmarks joins top_k aggregates tpch`. The ways that are compared take turns within one run. The machine is
+**shared with other work**: ratios within a run are what to look at, and milliseconds are pessimistic. "Of the best"
+compares the best runs, and "processor time" the work of all processes, which other load hardly touches."""
+
+
+def section(file: Path = RESULTS / "full.json") -> str:
+    """Write up what was measured, a table for each benchmark."""
+    results = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"runs": {}}
+    lines = [f"## {TITLE}", "", TEXT, ""]
+    for name in ("joins", "top_k", "aggregates", "tpch"):
+        run = results["runs"].get(name)
+        if run is None:
+            lines += [f"`{name}` has no result at the full scale yet.", ""]
+            continue
+        rows = run["rows"]
+        queries = [row for row in rows if "objects_skipped" in row["details"]]
+        lines += [f"**{name}.** {_condition(run, results['machine'])}", ""]
+        lines += ["| what | measured | spread | of the best | processor time | to reach |", "|---|---|---|---|---|---|"]
+        lines += [_line(row) for row in rows if row not in queries]
+        lines += ["", *(_queries(queries) if queries else ())]
+    return "\n".join(lines)
+
+
+def _condition(run: dict[str, Any], machine: dict[str, Any]) -> str:
+    """Say what the figures hold for."""
+    conditions = "; ".join(dict.fromkeys(row["conditions"] for row in run["rows"]))
+    return (
+        f"{conditions}. {machine['cores']} cores, {machine['memory_gb']:.0f} GB, Spark {machine['pyspark']}; "
+        f"load {run['load_before']} at the start, {run['seconds']:.0f} s in all, {run['when'][:10]}, "
+        f"commit {run['commit']}."
+    )
+
+
+def _line(row: dict[str, Any]) -> str:
+    """Write one figure as a row of the table."""
+    spread = "" if row["low"] is None else f"{number(row['low'])} to {number(row['high'])}"
+    cells = [row["what"], f"{number(row['measured'])} {row['unit']}", spread]
+    cells += [_detail(row, "of_best"), _detail(row, "cpu_ratio"), _verdict(row)]
+    return f"| {' | '.join(cells)} |"
+
+
+def _detail(row: dict[str, Any], name: str) -> str:
+    value = row["details"].get(name)
+    return "" if value is None else f"{number(value)} {row['unit']}"
+
+
+def _verdict(row: dict[str, Any]) -> str:
+    """Say what was to be reached, and whether it was."""
+    if row["target"] is None:
+        return ""
+    sign = "≥" if row["at_least"] else "≤"
+    return f"{sign} {number(row['target'])} {row['unit']}: {'met' if row['met'] else '**missed**'}"
+
+
+def _queries(rows: list[dict[str, Any]]) -> list[str]:
+    """Write a row for each query: its times, and what was skipped by filters alone and by everything."""
+    heads = ["query", "off", "on / off", "of the best", "processor time", "filters alone / off"]
+    heads += [f"{what} skipped by filters, by everything" for what in ("objects", "bytes")]
+    heads += ["planning and asking", "to reach"]
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    for row in rows:
+        told = row["details"]
+        skipped = [
+            ", ".join(f"{100 * told[f'{what}_skipped'][way]:.0f} %" for way in ("filters alone", "on"))
+            for what in ("objects", "bytes")
+        ]
+        cells = [row["what"].partition(":")[0], f"{number(told['off']['median'])} s", number(row["measured"])]
+        cells += [number(told["of_best"]), number(told["cpu_ratio"]), number(told["filters_alone"]), *skipped]
+        cells += [f"{1_000 * told['planning_and_asking']:.0f} ms", _verdict(row).replace(" x", "")]
+        lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, ""]

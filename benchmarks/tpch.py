@@ -1,0 +1,206 @@
+"""The 22 queries of TPC-H without skipping, with skipping by filters alone, and with all that Skipstone does.
+
+The answers of the three are compared row by row, which warms them up.  Then they take turns; all queries are timed once
+before any is timed again.
+What was measured is kept in ``benchmarks/output``, and metadata beside the data: a run that was interrupted goes on
+with the next query, if the sources are the same.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import skipstone
+from benchmarks import machine
+from benchmarks.datasets import tpch
+from benchmarks.measures import Row, Sample, Subject, interleave
+from benchmarks.runner import LOGS
+from benchmarks.session import enable, session
+from skipstone import BloomFilterIndex, Dataset, Index, MinMaxIndex, ValueListIndex
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+MEAN, SLOWEST = 0.8, 1.05
+SHUFFLE_PARTITIONS = 8
+OFF, FILTERS, ON = "off", "filters alone", "on"
+WAYS = (OFF, FILTERS, ON)
+
+INDEXES: dict[str, tuple[Index, ...]] = {
+    "lineitem": (
+        *map(MinMaxIndex, ("l_shipdate", "l_commitdate", "l_receiptdate", "l_orderkey", "l_partkey", "l_suppkey")),
+        *map(ValueListIndex, ("l_shipmode", "l_returnflag", "l_shipinstruct")),
+        BloomFilterIndex("l_orderkey"),
+    ),
+    "orders": (
+        *map(MinMaxIndex, ("o_orderdate", "o_orderkey", "o_custkey")),
+        ValueListIndex("o_orderstatus"),
+        BloomFilterIndex("o_orderkey"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One query: how long it took in each way, in all its processes' time too, and what was left out.
+
+    Other work on the machine hardly touches processor time.
+    """
+
+    seconds: dict[str, tuple[float, ...]]
+    cpu: dict[str, tuple[float, ...]]
+    scans: dict[str, list[dict[str, Any]]]
+    rows: int
+
+    def ratio(self, way: str, *, best: bool = False) -> float:
+        """Give the time of a way over the time without skipping, by the medians or by the best of each."""
+        time = min if best else statistics.median
+        return time(self.seconds[way]) / time(self.seconds[OFF])
+
+    def cpu_ratio(self, way: str) -> float:
+        """Give the processor time of a way over that without skipping, by the medians."""
+        return statistics.median(self.cpu[way]) / statistics.median(self.cpu[OFF])
+
+    def share(self, way: str, what: str) -> float:
+        """Give the share of ``objects`` or ``bytes`` that a way skipped, of all that the query's scans list."""
+        total = sum(scan[what] for scan in self.scans[way])
+        return sum(scan[f"{what}_skipped"] for scan in self.scans[way]) / total if total else 0.0
+
+    def spent(self, way: str) -> float:
+        """Give the seconds that planning, listing included, and questions of joins took in one run."""
+        return sum(scan["planning"] + scan["asking"] for scan in self.scans[way])
+
+
+def measure(*, small: bool) -> list[Row]:
+    """Measure every query, and the geometric mean of all."""
+    scale = 0.01 if small else 1
+    paths = tpch.tables(scale)
+    kept = LOGS / f"tpch-{scale:g}-{machine.describe_machine()['commit']}.json"
+    measured = _kept(kept)
+    metadata = paths["lineitem"].parent.with_name(f"tpch-{scale:g}-metadata")
+    metadata.mkdir(exist_ok=True)
+    settings = {"spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS)}
+    with session(metadata=str(metadata), settings=settings) as spark:
+        for name, path in paths.items():
+            if name in INDEXES:
+                Dataset.for_path(spark, str(path)).ensure_indexes(*INDEXES[name])
+            spark.read.parquet(str(path)).createOrReplaceTempView(name)
+        queries = tpch.queries(scale)
+        warm: dict[str, Measured] = {}
+        for name, query in queries.items():
+            if name not in measured:
+                measured[name] = warm[name] = _compared(spark, name, query)
+                _keep(measured, kept)
+        for repeat in range(2 if small else 3):
+            for name, query in queries.items():
+                if len(measured[name].seconds[ON]) <= repeat:
+                    if name not in warm:  # an earlier process compared it
+                        warm[name] = _compared(spark, name, query)
+                    measured[name] = _timed(spark, query, measured[name], backwards=repeat % 2 == 1)
+                    _keep(measured, kept)
+    kept.unlink(missing_ok=True)
+    return _rows(measured, scale, small=small)
+
+
+def _kept(file: Path) -> dict[str, Measured]:
+    """Give what an interrupted run measured."""
+    return {n: Measured(**m) for n, m in json.loads(file.read_text()).items()} if file.exists() else {}
+
+
+def _keep(measured: dict[str, Measured], file: Path) -> None:
+    """Keep what was measured so far."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({name: vars(query) for name, query in measured.items()}))
+
+
+def _use(spark: SparkSession, way: str) -> None:
+    """Set a session to one of the ways."""
+    enable(spark, way != OFF)
+    for setting in ("joins", "topk"):
+        spark.conf.set(f"spark.skipstone.{setting}", str(way == ON).lower())
+
+
+def _compared(spark: SparkSession, name: str, query: str) -> Measured:
+    """Compare the answers of all ways, and see what each skips; nothing is timed yet."""
+    answers, scans = {}, {}
+    for way in WAYS:
+        _use(spark, way)
+        with skipstone.skipping_stats(spark) as stats:
+            answers[way] = spark.sql(query).collect()
+        scans[way] = [_described(scan) for scan in stats]
+    if answers[FILTERS] != answers[OFF] or answers[ON] != answers[OFF]:
+        msg = f"{name} has other answers with skipping: {answers}"
+        raise AssertionError(msg)
+    return Measured(dict.fromkeys(WAYS, ()), dict.fromkeys(WAYS, ()), scans, len(answers[OFF]))
+
+
+def _timed(spark: SparkSession, query: str, before: Measured, *, backwards: bool) -> Measured:
+    """Time a query once in each way, and add that to what was taken before."""
+    order = WAYS[::-1] if backwards else WAYS
+    subjects = {way: Subject(lambda: spark.sql(query).collect(), lambda way=way: _use(spark, way)) for way in order}
+    taken = interleave(subjects, repeats=1, warmups=0)
+    return replace(
+        before,
+        seconds={way: (*before.seconds[way], *taken[way].seconds) for way in WAYS},
+        cpu={way: (*before.cpu[way], *taken[way].cpu) for way in WAYS},
+    )
+
+
+def _described(scan: Any) -> dict[str, Any]:
+    """Give what the table says of a scan, and what tells why a query is slow."""
+    return {
+        "clause": scan.clause,
+        "objects": scan.objects.total,
+        "objects_skipped": scan.objects.skipped,
+        "bytes": scan.bytes_total,
+        "bytes_skipped": scan.bytes_skipped,
+        "planning": scan.planning_seconds,
+        "asking": 0.0 if scan.joins is None else scan.joins.seconds,
+        "joins": None if scan.joins is None else {"keys": scan.joins.keys, "skipped": scan.joins.skipped},
+    }
+
+
+def _rows(measured: dict[str, Measured], scale: float, *, small: bool) -> list[Row]:
+    """Make a row of each mean, then one of each query."""
+    conditions = (
+        f"TPC-H at scale {scale:g}, lineitem by ship date and orders by order date in {tpch.OBJECTS} objects each, "
+        f"other tables as generated; MinMax on dates and keys, value lists, Bloom filters on order keys; "
+        f"{SHUFFLE_PARTITIONS} shuffle partitions; listed once, warm; same answers in all ways"
+    )
+    target = None if small else MEAN
+    rows = [
+        Row(
+            f"TPC-H, {len(measured)} queries, geometric mean of time with skipping {way} / off",
+            statistics.geometric_mean(m.ratio(way) for m in measured.values()),
+            "x",
+            target if way == ON else None,
+            conditions,
+            details={
+                "of_best": statistics.geometric_mean(m.ratio(way, best=True) for m in measured.values()),
+                "cpu_ratio": statistics.geometric_mean(m.cpu_ratio(way) for m in measured.values()),
+            },
+        )
+        for way in (ON, FILTERS)
+    ]
+    for name, query in measured.items():
+        rounds = [on / off for on, off in zip(query.seconds[ON], query.seconds[OFF], strict=True)]
+        details = {
+            "of_best": query.ratio(ON, best=True),
+            "cpu_ratio": query.cpu_ratio(ON),
+            "filters_alone": query.ratio(FILTERS),
+            **{way: Sample(tuple(query.seconds[way]), tuple(query.cpu[way])).described() for way in WAYS},
+            **{f"{what}_skipped": {w: query.share(w, what) for w in (FILTERS, ON)} for what in ("objects", "bytes")},
+            "planning_and_asking": query.spent(ON),
+            "rows": query.rows,
+            "scans": query.scans,
+        }
+        judged = None if small else SLOWEST
+        rows.append(
+            Row(f"{name}: on / off", query.ratio(ON), "x", judged, conditions, False, min(rounds), max(rounds), details)
+        )
+    return rows

@@ -1,0 +1,77 @@
+"""The queries of TPC-H are all there, and what was measured beyond filters is written up with its verdicts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from benchmarks.datasets import tpch
+from benchmarks.experiments import reach
+from benchmarks.measures import Row
+
+from benchmarks import tpch as benchmark
+
+SCAN = {"clause": "c", "objects": 200, "objects_skipped": 50, "bytes": 1000, "bytes_skipped": 400, "joins": None}
+FILTERS = [{**SCAN, "planning": 0.01, "asking": 0.0}]
+ON = [{**SCAN, "objects_skipped": 150, "bytes_skipped": 800, "planning": 0.02, "asking": 0.03}]
+QUERY = benchmark.Measured(
+    {"off": (2.0, 4.0, 3.0), "filters alone": (2.0, 2.0, 9.0), "on": (1.5, 9.0, 0.5)},
+    {"off": (4.0, 4.0, 4.0), "filters alone": (4.0, 4.0, 4.0), "on": (1.0, 1.0, 1.0)},
+    {"off": [], "filters alone": FILTERS, "on": ON},
+    7,
+)
+
+
+def test_all_queries_are_there_and_q11_knows_the_scale():
+    queries = tpch.queries(10)
+    assert list(queries) == [f"Q{n}" for n in range(1, 23)]
+    assert "* 0.0000100000" in queries["Q11"]
+    assert not any("--" in text or "$" in text or ";" in text for text in queries.values())
+
+
+def test_a_large_table_is_laid_out_by_date(tmp_path, monkeypatch):
+    monkeypatch.setattr(tpch, "OBJECTS", 3)
+    dates = pa.array([5, 1, 4, 2, 3], pa.date32())
+    table = pa.table({"l_shipdate": dates, "note": pa.array(list("eadbc"), pa.string_view())})
+    tpch._lay_out(tpch._with_plain_text(table).sort_by("l_shipdate"), tmp_path)
+    objects = [pq.read_table(file) for file in sorted(tmp_path.iterdir())]
+    assert [o.column("note").to_pylist() for o in objects] == [["a", "b"], ["c", "d"], ["e"]]
+
+
+def test_a_missing_generator_is_named(monkeypatch):
+    monkeypatch.setattr(tpch.shutil, "which", lambda *_, **__: None)
+    with pytest.raises(RuntimeError, match=r"pip install 'skipstone\[bench\]'"):
+        tpch._generator()
+
+
+def test_a_query_is_told_by_medians_best_and_processor_time():
+    mean, _, row = benchmark._rows({"Q1": QUERY}, 1, small=False)
+    assert (mean.measured, mean.met) == (0.5, True)
+    assert (row.measured, row.met, row.low, row.high) == (0.5, True, 0.5 / 3, 2.25)
+    assert (row.details["of_best"], row.details["cpu_ratio"]) == (0.25, 0.25)
+    assert row.details["objects_skipped"] == {"filters alone": 0.25, "on": 0.75}
+    assert row.details["planning_and_asking"] == pytest.approx(0.05)
+    slow = replace(QUERY, seconds={**QUERY.seconds, "on": (3.3, 3.3, 3.3)})
+    assert benchmark._rows({"Q1": slow}, 1, small=False)[2].met is False
+
+
+def test_the_page_has_what_was_measured(tmp_path):
+    run = {"when": "2026-01-02T03:04", "seconds": 12.0, "load_before": 0.3, "commit": "abc"}
+    star = Row("star", 19.6, "x", 10, "8,192 objects", at_least=True, low=16.4, high=25.8, details={"of_best": 17.0})
+    asking = Row("asking", 39.2, "ms", 30, "8,192 objects")
+    rows = [row.described() for row in benchmark._rows({"Q1": QUERY}, 1, small=False)]
+    results = {
+        "machine": {"cores": 2, "memory_gb": 25.3, "pyspark": "4.3.0"},
+        "runs": {"joins": {**run, "rows": [star.described(), asking.described()]}, "tpch": {**run, "rows": rows}},
+    }
+    (tmp_path / "full.json").write_text(json.dumps(results))
+    text = reach.section(tmp_path / "full.json")
+    assert "| star | 19.6 x | 16.4 to 25.8 | 17 x |  | ≥ 10 x: met |" in text
+    assert "| asking | 39.2 ms |  |  |  | ≤ 30 ms: **missed** |" in text
+    assert "**joins.** 8,192 objects. 2 cores, 25 GB, Spark 4.3.0; load 0.3 at the start, 12 s in all" in text
+    assert "| Q1 | 3 s | 0.5 | 0.25 | 0.25 | 0.667 | 25 %, 75 % | 40 %, 80 % | 50 ms | ≤ 1.05: met |" in text
+    assert "`top_k` has no result at the full scale yet." in text
+    assert reach.section(tmp_path / "none.json").count("no result") == 4
