@@ -51,3 +51,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = builder.getOrCreate()
     yield session
     session.stop()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let the run's session be the active one again: a test before may have left another, and listings see that."""
+    shared = SparkSession._instantiatedSession
+    if "spark" in getattr(item, "fixturenames", ()) and shared is not None and shared._sc._jsc is not None:
+        SparkSession._get_j_spark_session_class(shared._jvm).setActiveSession(shared._jsparkSession)

@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, overload
 
 from skipstone import registry
 from skipstone.engines.spark.client import Client, is_predicate, is_query, said_by
 from skipstone.engines.spark.connect import classic_frame
+from skipstone.engines.spark.described import described
 from skipstone.engines.spark.planning import attach, planner_of, store_for
+from skipstone.engines.spark.sampling import SampledSource
 from skipstone.engines.spark.served import files, is_served, not_from_a_client, served_table
 from skipstone.engines.spark.source import SparkSource
-from skipstone.errors import DatasetError, IndexingError
+from skipstone.errors import DatasetError, IndexingError, SkipstoneError
 from skipstone.indexing.create import create_indexes
-from skipstone.indexing.describe import DESCRIBE_SCHEMA, describe_rows
+from skipstone.indexing.describe import DESCRIBE_COLUMNS, DESCRIBE_SCHEMA, describe_rows
 from skipstone.indexing.drop import drop_indexes
 from skipstone.indexing.ensure import ensure_indexes, missing_indexes
+from skipstone.indexing.estimate import Estimate, estimate_indexes
 from skipstone.indexing.index import Index
 from skipstone.indexing.refresh import refresh
 from skipstone.indexing.relation import Relation
 from skipstone.indexing.target import Target
+from skipstone.reporting.audit import Audit, audit_queries
 from skipstone.reporting.explain import Explanation, explain_scans
 from skipstone.reporting.indicators import Indicators, WorkloadIndicators
 from skipstone.reporting.measuring import measure_indicators
 from skipstone.settings import get_setting, own_settings
+from skipstone.showing.notebook import Html, card, facts, note, table
+from skipstone.stores.parquet.store import ParquetStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from skipstone.indexing.objects import DataObject
     from skipstone.indexing.report import IndexingReport
+    from skipstone.reporting.report.make import Report
     from skipstone.stores.metadata_store import MetadataStore
 
 __all__ = ["Dataset"]
@@ -166,6 +177,36 @@ class Dataset:
             return tuple(index for index in indexes if index.name not in there)
         return missing_indexes(self._target(), indexes)
 
+    def estimate(self, *indexes: Index, objects: int = 32) -> Estimate:
+        """Estimate what indexes would cost, by building them on a sample: bytes of metadata, their share, seconds.
+
+        Nothing is kept of it.
+
+        Parameters
+        ----------
+        indexes
+            What ``create_indexes`` would be given.
+        objects
+            How many objects to look at.
+
+        Raises
+        ------
+        SkipstoneError
+            As ``create_indexes`` does.
+        """
+        _refuse_what_is_no_index("estimate", indexes)
+        if self._served is not None:
+            raise not_from_a_client("an estimate", "run 'skipstone index --estimate' where the data can be read")
+        with TemporaryDirectory(prefix="skipstone-estimate-") as folder:
+            numbers = count()
+
+            def trial(sample: Sequence[DataObject]) -> Target:
+                place = Path(folder, str(next(numbers)))
+                place.mkdir()
+                return Target(SampledSource(self._scan, sample), self.root, ParquetStore(location=place.as_uri()))
+
+            return estimate_indexes(SparkSource(self._scan), indexes, objects, trial)
+
     def refresh(self, paths: Iterable[str] | None = None, *, indexes: Iterable[Index] = ()) -> IndexingReport:
         """Index new and changed objects and drop the metadata of vanished ones; writes nothing when nothing changed.
 
@@ -193,8 +234,10 @@ class Dataset:
     def describe(self) -> DataFrame:
         """Return a row per index: what it is, how many objects it covers, how large it is, when it was refreshed."""
         if self._served is not None:
-            return self._served.describe()
-        return self._df.sparkSession.createDataFrame(describe_rows(self._target()), DESCRIBE_SCHEMA)
+            return described(self._served.describe())
+        rows = describe_rows(self._target())
+        made = self._df.sparkSession.createDataFrame(rows, DESCRIBE_SCHEMA)
+        return described(made, [dict(zip(DESCRIBE_COLUMNS, row, strict=True)) for row in rows])
 
     def explain(self, df: DataFrame | Column | str, *, indicators: bool = False) -> Explanation:
         """Explain what skipping does to a query: labelled tree, clause, what is kept, what was not used and why.
@@ -256,6 +299,74 @@ class Dataset:
         frames = [classic_frame(self._query(query)) for query in list(queries)]
         return WorkloadIndicators(measure_indicators(self._scan, self.root, frames))
 
+    def audit(
+        self,
+        queries: DataFrame | Column | str | Iterable[DataFrame | Column | str],
+        *,
+        objects: int = 16,
+        max_bytes: int | str = "256m",
+        seed: int = 0,
+    ) -> Audit:
+        """Look into some of the objects that queries leave out, for rows that they ask for.
+
+        This guards what tests of Skipstone cannot: promises made by ``udf_filter``, index types of your own, functions
+        that changed unseen.  The condition of each scan of this dataset is run over a random sample of the objects
+        that it leaves out, with skipping off.  What keys of joins, ``ORDER BY … LIMIT`` and counts leave out besides is
+        not looked into.
+
+        Parameters
+        ----------
+        queries
+            Queries, or predicates on this dataset.
+        objects, max_bytes
+            How much to read at most, for each scan: so many objects, of so many bytes (``"256m"``), but one at least.
+        seed
+            Which objects; another seed looks into others.
+
+        Raises
+        ------
+        SoundnessError
+            When an object that holds a row that a query asks for was skipped.
+        DatasetError
+            When a query does not scan this dataset, or a bound makes no sense.
+
+        Examples
+        --------
+        >>> print(logs.audit("status = 500", objects=100))  # doctest: +SKIP
+        100 of 3,900 skipped objects (2.6%) were looked into, 1.3 GB of 52.0 GB: no row is lost
+        """
+        if self._served is not None:
+            raise not_from_a_client("an audit", "run 'skipstone audit' where the data can be read")
+        asked = [queries] if is_query(queries) or is_predicate(queries) else list(queries)
+        frames = [classic_frame(self._query(query)) for query in asked]
+        return audit_queries(self._scan, self.root, frames, objects=objects, max_bytes=max_bytes, seed=seed)
+
+    def report(
+        self,
+        queries: Iterable[str | DataFrame] = (),
+        *,
+        measure: bool = True,
+        compare: Report | str | Path | None = None,
+    ) -> Report:
+        """Report on the dataset and a workload: what to do first, what each index does, what limits each query.
+
+        A notebook shows the summary; ``report(…).write("report.html")`` writes the whole page.
+
+        Parameters
+        ----------
+        queries
+            SQL in which the dataset is called ``dataset``, predicates on it, or DataFrames that read it.
+        measure
+            Whether to measure the indicators, for which Spark reads the columns of the conditions in every object.
+        compare
+            An earlier report, or the file of its page: what has changed since is said too.
+        """
+        from skipstone.reporting.report.make import make_report
+
+        if self._served is not None:
+            raise not_from_a_client("a report", "run 'skipstone report' where the data can be read")
+        return make_report(self, list(queries), measure=measure, compare=compare)
+
     def _query(self, query: DataFrame | Column | str) -> DataFrame:
         """Return a query; a predicate is one on this dataset.
 
@@ -290,6 +401,29 @@ class Dataset:
         if self._served is not None:
             return f"Dataset({self._served.name})"
         return f"Dataset({self.root!r}, format={self._relation.format!r})"
+
+    def __str__(self) -> str:
+        return self._served.name if self._served is not None else f"{self.root} ({self._relation.format})"
+
+    def _repr_html_(self) -> str:
+        """Show what the dataset is and which indexes it has; its objects are not listed."""
+        try:
+            return card("Dataset", *self._shown(), about=str(self))
+        except SkipstoneError as error:
+            return card("Dataset", note(f"The indexes cannot be read: {error}", warning=True), about=str(self))
+
+    def _shown(self) -> list[Html]:
+        """Return the parts of what a notebook shows."""
+        columns = ", ".join(f"{name} {kind}" for name, kind in self._df.dtypes)
+        rows: list[tuple[str, str]]
+        if self._served is not None:
+            rows = [(row["name"], ", ".join(row["columns"])) for row in self._served.rows()]
+        else:
+            snapshot = self._store().latest(self.root)
+            records = snapshot.indexes if snapshot is not None else ()
+            rows = [(record.name, ", ".join(column.name for column in record.columns)) for record in records]
+        none = note("No index: every query reads every object. create_indexes(MinMaxIndex('column'), …) makes some.")
+        return [facts([("columns", columns)]), table(["index", "on"], rows) if rows else none]
 
 
 def _refuse_what_is_no_index(verb: str, given: Iterable[Any]) -> None:

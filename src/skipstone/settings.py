@@ -85,6 +85,9 @@ SETTINGS: Final[dict[str, tuple[str, Callable[[str], Any], str]]] = {
     "plugins": ("", _names, "module names, separated by commas"),
     "cacheBytes": ("1g", read_bytes, "a number of bytes above 0, such as 512m or 1g"),
     "force": ("false", _flag, "true or false"),
+    "aggregates": ("true", _flag, "true or false"),
+    "joins": ("true", _flag, "true or false"),
+    "topk": ("true", _flag, "true or false"),
     "sql.enabled": ("true", _flag, "true or false"),
     "verifyListing": ("false", _flag, "true or false"),
     "companion.enabled": ("false", _flag, "true or false"),
@@ -164,8 +167,8 @@ def get_setting(spark: SparkSession, name: str) -> Any:
     Returns
     -------
     Any
-        ``bool`` for ``enabled``, ``force``, ``sql.enabled`` and ``verifyListing``, ``str`` for ``location`` and
-        ``store``, a tuple of names for ``plugins``, ``int`` for what ends in ``Ms``.
+        ``bool`` for what is on or off (``enabled``, ``joins``, …), ``str`` for ``location`` and ``store``, a tuple of
+        names for ``plugins``, ``int`` for what ends in ``Ms``.
 
     Raises
     ------

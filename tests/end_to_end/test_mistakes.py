@@ -58,5 +58,5 @@ def test_an_unknown_column(logs):
 
 def test_a_prefix_without_its_length(logs):
     said = CliRunner().invoke(app, ["index", logs.root, "--prefix", "url"])
-    assert said.exit_code == 1
+    assert said.exit_code == 2
     assert "a prefix index needs length: prefix(url, length=…), or url:length=…" in said.output

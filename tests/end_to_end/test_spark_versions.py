@@ -64,6 +64,19 @@ with conf(spark, {policy: "CORRECTED"}):
     with conf(spark, {policy: "LEGACY"}):
         assert len(early.collect()) == 1
     assert len(early.collect()) == 0
+# What is decided when a query runs: keys of joins, first rows, counts.
+spark.range(0, 80, 1, 8).write.parquet("numbers")
+Dataset.for_path(spark, "numbers").create_indexes(MinMaxIndex("id"))
+numbers = spark.read.parquet("numbers")
+def told(df):
+    assert_same_rows(spark, df)
+    df.collect()
+    return [scan for scan in last_query(spark) if scan.roots[0].endswith("numbers")][0]
+assert told(numbers.join(F.broadcast(spark.range(12, 14)), "id")).joins.skipped == 7
+assert told(numbers.orderBy(F.desc("id")).limit(3)).skipped_by_top == 7
+counted = told(numbers.where("id < 35").groupBy().agg(F.count("*"), F.max("id")))
+assert (counted.aggregates.answered, counted.objects.kept, counted.files_read) == (3, 1, 1), counted
+assert told(numbers.groupBy().count()).aggregates.answered == 8
 print("ALL WELL")
 """
 

@@ -142,7 +142,7 @@ class Source:
     def functions(self, bound: BoundIndex, when: str) -> dict[str, str]:
         return {}
 
-    def progress(self, title: str, *, wanted: bool | None) -> AbstractContextManager[None]:
+    def progress(self, objects: Sequence[DataObject], *, wanted: bool | None) -> AbstractContextManager[None]:
         return nullcontext()
 
     def collect(self, objects: Sequence[DataObject], bound: Sequence[BoundIndex]) -> pa.Table:

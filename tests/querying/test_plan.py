@@ -30,9 +30,9 @@ def used(lake, chosen):
 
 def test_chosen_indexes(lake):
     assert used(lake, None) == (BY_ID, BY_NAME)
-    assert used(lake, Choice(lake.root, BY_ID, alone=True)) == (BY_ID,)
-    assert used(lake, Choice(lake.root, BY_ID, alone=False)) == (BY_NAME,)
-    assert used(lake, Choice("file:/other", BY_ID, alone=True)) == (BY_ID, BY_NAME)
+    assert used(lake, Choice(lake.root, (BY_ID,), alone=True)) == (BY_ID,)
+    assert used(lake, Choice(lake.root, (BY_ID,), alone=False)) == (BY_NAME,)
+    assert used(lake, Choice("file:/other", (BY_ID,), alone=True)) == (BY_ID, BY_NAME)
     assert used(lake, lambda root, _: root != lake.root) == ()
 
 

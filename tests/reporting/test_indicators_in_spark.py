@@ -184,7 +184,7 @@ def test_a_lost_row_is_a_loud_error(spark, by_hand, tmp_path):
 
 def test_a_query_of_something_else_has_no_indicators(spark, by_hand, tmp_path):
     other = spark.read.parquet(write(tmp_path / "other", [1]))
-    with pytest.raises(DatasetError, match="query 2 has no indicators"):
+    with pytest.raises(DatasetError, match="query 2 has no file scan of"):
         by_hand.indicators([by_hand.dataframe, other])
     with_other = by_hand.dataframe.where("n < 5").join(other, "n")
     assert by_hand.indicators(with_other).objects == 4
@@ -341,6 +341,6 @@ def test_the_command_line_explains_with_indicators(by_hand):
 
 def test_the_command_line_wants_a_query(by_hand, tmp_path):
     for arguments, said in (((), "at least one QUERY"), (("--workload", tmp_path / "none.sql"), "cannot be read")):
-        document = json.loads(run("indicators", by_hand.root, *arguments, "--output", "json", code=1))
+        document = json.loads(run("indicators", by_hand.root, *arguments, "--output", "json", code=2))
         assert document["type"] == "WorkloadError"
         assert said in document["error"]

@@ -88,7 +88,7 @@ def test_each_scan_of_a_query_has_its_own_counts(spark, df):
 
 def test_scans_of_the_same_objects_are_told_apart_by_their_filters(spark, df):
     df.createOrReplaceTempView("runs")
-    with skipping_stats(spark) as stats:
+    with conf(spark, {"spark.skipstone.joins": "false"}), skipping_stats(spark) as stats:
         spark.sql("SELECT * FROM runs WHERE n > (SELECT max(n) - 5 FROM runs WHERE m = 1)").collect()
     by_condition = {"m = " in scan.condition: scan for scan in stats}
     assert len(by_condition) == 2

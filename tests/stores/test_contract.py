@@ -76,6 +76,16 @@ def test_what_is_committed_is_the_latest(store):
     assert assert_same(store, snapshot, model, [HasValue(A, 25), HasValue(A, 1000)]) == 4 + 5
 
 
+def test_fields_are_given_if_they_fit_in_memory(store):
+    snapshot = commit(store, None, None, [RA], rows_of(5))
+    fields = store.fields(snapshot, HasValue(A, 25).requires)
+    if isinstance(store, ParquetStore) and store._cache.bound == 0:
+        assert fields is None
+    else:
+        assert len(fields) == 5
+        assert fields.row_count.null_count == 0
+
+
 def test_one_root_has_one_spelling(store):
     snapshot = commit(store, None, None, [RA], rows_of(2), root="file:///data/x/")
     assert store.latest("file:/data/x").id == snapshot.id

@@ -19,8 +19,9 @@ import typer
 
 import skipstone
 from skipstone.cli.apply import add_apply
+from skipstone.cli.audit import add_audit
 from skipstone.cli.doctor import add_doctor
-from skipstone.cli.indexes import parse_index, shorthand
+from skipstone.cli.indexes import is_known, parse_index, shorthand
 from skipstone.cli.indicators import add_indicators
 from skipstone.cli.report import add_report
 from skipstone.cli.server_conf import add_server_conf
@@ -34,12 +35,13 @@ from skipstone.cli.support import (
     failing_politely,
     print_json,
     quiet_session,
+    telling,
+    usage_is_checked,
 )
 from skipstone.errors import DatasetError, IndexingError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from skipstone.indexing.estimate import Estimate
     from skipstone.indexing.report import IndexingReport
 
 __all__ = ["app", "main"]
@@ -91,10 +93,10 @@ def demo(
     place = folder or Path(tempfile.mkdtemp(prefix="skipstone-demo-"))
     with failing_politely(output):
         try:
-            say = _telling()
+            say = telling()
             say("writing two small datasets …")
+            usage_is_checked()
             write_data(place)
-            say("starting Spark …")
             spark = quiet_session()
             result = run_demo(spark, place, runs=runs, say=say)
             kept = str(place) if folder is not None or keep else None
@@ -109,12 +111,6 @@ def demo(
         finally:
             if folder is None and not keep:
                 shutil.rmtree(place, ignore_errors=True)
-
-
-def _telling() -> Callable[[str], None]:
-    """Return a function that shows a waiting person what is going on; programs see nothing of it."""
-    stderr = console(stderr=True)
-    return lambda text: stderr.print(text, style="dim", highlight=False) if stderr.is_terminal else None
 
 
 @dataset_command(app)
@@ -135,6 +131,10 @@ def index(  # noqa: PLR0913, PLR0917  (an option for each type of index)
     if_missing: Annotated[
         bool, typer.Option("--if-missing", help="Refresh indexes that are there already, and create the others.")
     ] = False,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Build nothing: say what the indexes would take, from a sample.")
+    ] = False,
+    sample: Annotated[int, typer.Option("--sample", min=1, help="Objects of that sample.")] = 32,
 ) -> None:
     """Build indexes on every object of a dataset, in one Spark job.
 
@@ -154,9 +154,15 @@ def index(  # noqa: PLR0913, PLR0917  (an option for each type of index)
     if not indexes and not named:
         msg = "name at least one index, for example --minmax ts"
         raise IndexingError(msg)
+    reading.load_plugins()
+    later = [text for text in named or () if not is_known(text)]  # perhaps a plug-in of spark-defaults.conf
+    indexes += [parse_index(text) for text in named or () if text not in later]
     dataset = reading.dataset(path)
+    if estimate:
+        _print_report(dataset.estimate(*indexes, *map(parse_index, later), objects=sample), reading.output)
+        return
     make = dataset.ensure_indexes if if_missing else dataset.create_indexes
-    _print_report(make(*indexes, *map(parse_index, named or ())), reading.output)
+    _print_report(make(*indexes, *map(parse_index, later)), reading.output)
 
 
 @dataset_command(app)
@@ -173,8 +179,8 @@ def refresh(
     _print_report(dataset.refresh(only or None), reading.output)
 
 
-def _print_report(report: IndexingReport, output: Output) -> None:
-    """Print what a call that builds or refreshes indexes did."""
+def _print_report(report: IndexingReport | Estimate, output: Output) -> None:
+    """Print what a call that builds or refreshes indexes did, or would."""
     if output is Output.JSON:
         print_json(report)
     else:
@@ -266,6 +272,7 @@ def drop(
 
 add_apply(app)
 add_indicators(app)
+add_audit(app)
 add_report(app)
 add_server_conf(app)
 add_doctor(app)
@@ -290,6 +297,7 @@ def jar(
         from skipstone.engines.spark.bridge.build import bridge_jar
         from skipstone.engines.spark.session import EXTENSION
 
+        usage_is_checked()
         path = str(bridge_jar())
         settings = {"spark.jars": path, "spark.sql.extensions": EXTENSION}
         if output is Output.JSON:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import copy
 import dataclasses
 import inspect
 import json
@@ -16,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -43,6 +42,8 @@ __all__ = [
     "failing_politely",
     "print_json",
     "quiet_session",
+    "telling",
+    "usage_is_checked",
     "workload_statements",
 ]
 
@@ -69,16 +70,35 @@ def console(*, stderr: bool = False) -> Console:
     return made
 
 
+def telling() -> Callable[[str], None]:
+    """Return a function that shows a waiting person what is going on; programs see nothing of it."""
+    stderr = console(stderr=True)
+    return lambda text: stderr.print(text, style="dim", highlight=False) if stderr.is_terminal else None
+
+
 def print_json(value: Any) -> None:
     """Print one JSON document; dataclasses become objects."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=dataclasses.asdict))
 
 
+class _Stage:
+    """Whether the command at hand has begun to start Spark: what Skipstone refuses before that is wrong usage."""
+
+    usage = True
+
+
+_stage = _Stage()
+
+
 @contextmanager
 def failing_politely(output: Output) -> Iterator[None]:
-    """Turn Skipstone's and Spark's own errors into one line on stderr, or a JSON document, and exit code 1."""
+    """Turn Skipstone's and Spark's own errors into one line on stderr, or a JSON document, and exit code 1 or 2.
+
+    It is 2, as for options that do not exist, while nothing was done yet but to look at what was typed.
+    """
     from pyspark.errors import PySparkException, PySparkRuntimeError
 
+    _stage.usage = True
     try:
         yield
     except (SkipstoneError, PySparkException) as error:
@@ -89,7 +109,12 @@ def failing_politely(output: Output) -> Iterator[None]:
             print_json({"error": message, "type": type(error).__name__})
         else:
             typer.echo(f"skipstone: {message}", err=True)
-        raise typer.Exit(1) from error
+        raise typer.Exit(2 if _stage.usage else 1) from error
+
+
+def usage_is_checked() -> None:
+    """Say that the command's work begins: what fails from here on is no matter of how it was called."""
+    _stage.usage = False
 
 
 def _sentence(text: str) -> str:
@@ -152,6 +177,15 @@ def quiet_session(
     """
     from pyspark.errors import PySparkRuntimeError
     from pyspark.logger import PySparkLogger
+
+    settings = {**_QUIET, "spark.app.name": "skipstone"}
+    if hive:
+        settings["spark.sql.catalogImplementation"] = "hive"
+    if location is not None:
+        settings["spark.skipstone.location"] = location
+    settings |= pairs(conf, "--conf")
+    usage_is_checked()
+    telling()("starting Spark …")
     from pyspark.sql import SparkSession
 
     from skipstone.engines.spark.bridge.build import find_java
@@ -159,12 +193,6 @@ def quiet_session(
 
     for name in _REPEATING_LOGGERS:
         PySparkLogger.getLogger(name).disabled = True
-    settings = {**_QUIET, "spark.app.name": "skipstone"}
-    if hive:
-        settings["spark.sql.catalogImplementation"] = "hive"
-    if location is not None:
-        settings["spark.skipstone.location"] = location
-    settings |= pairs(conf, "--conf")
     builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -211,6 +239,9 @@ def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
 
 
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")]
+_PageOption = Annotated[
+    str, typer.Option("--output", "-o", metavar="[text|json|PAGE]", help="Also a page to write, such as report.html.")
+]
 ConfOption = Annotated[list[str] | None, typer.Option("--conf", metavar="K=V", help="Spark setting; may be repeated.")]
 LocationOption = Annotated[
     str | None, typer.Option("--location", metavar="FOLDER", help="Where metadata is kept; else beside the data.")
@@ -224,12 +255,17 @@ class Reading:
     table: Annotated[
         str | None, typer.Option("--table", metavar="NAME", help="A table of the catalog in place of PATH.")
     ] = None
-    format: Annotated[str, typer.Option("--format", "-f", help="File format, as Spark's reader names it.")] = "parquet"
+    format: Annotated[
+        str | None, typer.Option("--format", "-f", help="File format; else as it was indexed, or parquet.")
+    ] = None
     schema: Annotated[
-        str | None, typer.Option("--schema", metavar="DDL", help="Schema, such as 'ts timestamp, db_name string'.")
+        str | None,
+        typer.Option(
+            "--schema", metavar="DDL", help="Schema, such as 'ts timestamp, db_name string'; else as indexed."
+        ),
     ] = None
     option: Annotated[
-        list[str] | None, typer.Option("--option", metavar="K=V", help="Reader option; may be repeated.")
+        list[str] | None, typer.Option("--option", metavar="K=V", help="Reader option; else as indexed; repeatable.")
     ] = None
     location: LocationOption = None
     conf: ConfOption = None
@@ -237,29 +273,40 @@ class Reading:
         Path | None, typer.Option("--spark-log", metavar="FILE", help="Keep Spark's own log in this file.")
     ] = None
     output: OutputOption = Output.TEXT
+    page: Path | None = None
 
     def dataset(self, path: str | None) -> Dataset:
         """Start Spark, load the plug-ins that the indexes may need, and return the dataset.
+
+        What is not said of how to read it is as it was when the dataset was indexed.
 
         Raises
         ------
         DatasetError
             When neither a path nor a table is given, or both are.
         """
-        from skipstone import registry
-        from skipstone.dataset import Dataset
-        from skipstone.settings import get_setting
-
         if (path is None) == (self.table is None):
             msg = "name the dataset by its PATH or by --table NAME, one of the two"
             raise DatasetError(msg)
         options = pairs(self.option or (), "--option")
+        from skipstone import registry
+        from skipstone.cli.as_indexed import dataset_as_indexed
+        from skipstone.dataset import Dataset
+        from skipstone.settings import get_setting
+
         hive = self.table is not None
         spark = quiet_session(self.conf or (), location=self.location, hive=hive, log=self.spark_log)
         registry.load_plugins(get_setting(spark, "plugins"))
         if self.table is not None:
             return Dataset.for_table(spark, self.table)
-        return Dataset.for_path(spark, str(path), format=self.format, schema=self.schema, **options)
+        return dataset_as_indexed(spark, str(path), self.format, self.schema, options)
+
+    def load_plugins(self) -> None:
+        """Load the plug-ins that ``--conf`` names, before Spark starts: their types of indexes are spelled here."""
+        from skipstone import registry
+
+        named = pairs(self.conf or (), "--conf").get("spark.skipstone.plugins", "")
+        registry.load_plugins(module.strip() for module in named.split(",") if module.strip())
 
 
 PathArgument = Annotated[str | None, typer.Argument(metavar="PATH", help="Folder of the dataset; none with --table.")]
@@ -287,27 +334,25 @@ def workload_statements(file: Path | None) -> list[Statement]:
         raise WorkloadError(msg) from error
 
 
-def dataset_command(
-    app: typer.Typer, taken: tuple[str, ...] = ()
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def dataset_command(app: typer.Typer, *, pages: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a command of a function whose first parameter is a ``Reading``: its fields become options of the command.
 
-    ``taken`` are short options that the command uses itself: a shared option of that letter has its long name alone.
+    With ``pages``, ``--output`` also takes the name of a page to write, which is the reading's ``page`` then.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         def command(**arguments: Any) -> None:
-            reading = Reading(**{f.name: arguments.pop(f.name) for f in dataclasses.fields(Reading)})
+            reading = _reading({f.name: arguments.pop(f.name) for f in fields})
             with failing_politely(reading.output):
                 function(reading, **arguments)
 
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
         hints = get_type_hints(Reading, include_extras=True)
+        if pages:
+            hints["output"] = _PageOption
         shared = [
-            inspect.Parameter(
-                f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=_without(hints[f.name], taken)
-            )
-            for f in dataclasses.fields(Reading)
+            inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name])
+            for f in fields
         ]
         parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own] + shared
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -316,14 +361,13 @@ def dataset_command(
         app.command(function.__name__)(command)
         return function
 
+    fields = [f for f in dataclasses.fields(Reading) if f.name != "page"]
     return decorate
 
 
-def _without(hint: Any, taken: tuple[str, ...]) -> Any:
-    """Return the annotation of an option without some of its spellings."""
-    kind, option = get_args(hint)
-    if not set(option.param_decls) & set(taken):
-        return hint
-    changed = copy.copy(option)
-    changed.param_decls = tuple(spelling for spelling in option.param_decls if spelling not in taken)
-    return Annotated[kind, changed]
+def _reading(options: dict[str, Any]) -> Reading:
+    """Return the reading that options say; an output that is neither text nor JSON is a page."""
+    output = options.pop("output")
+    if output in set(Output):
+        return Reading(**options, output=Output(output))
+    return Reading(**options, page=Path(output))

@@ -13,6 +13,7 @@ import math
 import re
 import struct
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from skipstone.expressions.names import spell_column
@@ -185,7 +186,7 @@ def _value(spark_type: str, value: Any) -> Any:
         return None
     if spark_type == "boolean" and isinstance(value, bool):
         return value
-    if _WHOLE_NUMBERS.fullmatch(spark_type) and isinstance(value, str | int) and not isinstance(value, bool):
+    if _is_whole_number(spark_type) and isinstance(value, str | int) and not isinstance(value, bool):
         return int(value)
     if _STRINGS.fullmatch(spark_type) and isinstance(value, str):
         value.encode()  # lone surrogates are no UTF-8: such a string has no exact twin here
@@ -202,6 +203,12 @@ def _value(spark_type: str, value: Any) -> Any:
     if spark_type.startswith("udt:") and isinstance(value, dict) and isinstance(value["wkt"], str):
         return value["wkt"]  # a geometry, as well-known text
     raise ValueError(spark_type)
+
+
+@lru_cache(maxsize=1024)
+def _is_whole_number(spark_type: str) -> bool:
+    """Whether values of a type are whole numbers; asked of each literal of a list."""
+    return _WHOLE_NUMBERS.fullmatch(spark_type) is not None
 
 
 def _float(spark_type: str, bits: str) -> float:

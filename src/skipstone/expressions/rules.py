@@ -54,6 +54,7 @@ ALWAYS = Literal(value=True, type="boolean")
 Rule: TypeAlias = "Callable[[Any], Expression | None]"
 
 _PREDICATES = (And, Or, Not, Comparison, In, NotIn, IsNull, IsNotNull, IsNaN, Like, StartsWith, EndsWith, Contains)
+_TYPED = (Literal, Column, Element, Cast, Call)
 _MATCHES = (Like, StartsWith, EndsWith, Contains)
 
 
@@ -206,7 +207,7 @@ def in_options(vertex: In) -> Expression | None:
     options, others = _distinct(tuple(o for o in vertex.options if not _is_null(o)))
     if _is_null(vertex.value) or not (options or others):
         return NEVER
-    if not all(comparable(vertex.value, option) for option in (*options, *others)):
+    if not _all_comparable(vertex.value, (*options, *others)):
         return opaque(vertex)
     terms: list[Expression] = [EqualTo(vertex.value, other) for other in others]
     if len(options) == 1:
@@ -228,7 +229,7 @@ def not_in_options(vertex: NotIn) -> Expression | None:
     if _is_null(vertex.value) or any(_is_null(option) for option in vertex.options):
         return NEVER
     options, others = _distinct(vertex.options)
-    if not all(comparable(vertex.value, option) for option in vertex.options):
+    if not _all_comparable(vertex.value, vertex.options):
         return Not(opaque(In(vertex.value, vertex.options)))
     terms: list[Expression] = [NotEqualTo(vertex.value, other) for other in others]
     if len(options) == 1:
@@ -292,7 +293,17 @@ def comparable(left: Expression, right: Expression) -> bool:
     Spark makes both sides one type before the rule sees them, so a difference means that something is compared in a way
     not known here.  A side whose type was not given (a tree written by hand) agrees with every other.
     """
-    one, other = _type_of(left), _type_of(right)
+    return _types_compare(_type_of(left), _type_of(right))
+
+
+def _all_comparable(value: Expression, options: tuple[Expression, ...]) -> bool:
+    """Whether a value is comparable with all options, of which there may be thousands of very few types."""
+    own = _type_of(value)
+    return all(_types_compare(own, other) for other in set(map(_type_of, options)))
+
+
+def _types_compare(one: str, other: str) -> bool:
+    """Whether values of two types are compared as those of one, in its binary order; an unknown type agrees."""
     return not (has_collation(one) or has_collation(other)) and (one == other or not one or not other)
 
 
@@ -303,7 +314,7 @@ def opaque(vertex: Expression) -> Call:
 
 def _type_of(vertex: Expression) -> str:
     """Return the Spark type of a vertex, empty when it was not given."""
-    if isinstance(vertex, Column | Element | Literal | Cast | Call):
+    if isinstance(vertex, _TYPED):
         return vertex.type
     return "boolean" if isinstance(vertex, _PREDICATES) else ""
 

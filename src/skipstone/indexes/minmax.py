@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skipstone.indexing.bounds import Bounds
 from skipstone.indexing.facts import Fact
 from skipstone.indexing.index import Index
 from skipstone.indexing.metadata_type import MetadataType
@@ -137,6 +138,9 @@ class MinMaxIndex(Index):
 
     def filters(self) -> tuple[Filter, ...]:
         return (MinMaxFilter(self),)
+
+    def bounds(self, column: str) -> Bounds | None:
+        return Bounds(exact=True) if column == self.column else None  # text, which is cut, is never taken as exact
 
     def facts(self, types: tuple[str, ...]) -> Mapping[str, Fact]:
         bounds = {"lower": Fact("min", self.column), "upper": Fact("max", self.column)}

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from skipstone.errors import DatasetError, IndexExistsError, IndexingError
 from skipstone.indexing.job import index_objects
+from skipstone.indexing.reading import reader_of, with_reader
 from skipstone.indexing.records import Change
+from skipstone.indexing.row_counts import agreed
 from skipstone.indexing.target import (
     commit,
     record_of,
@@ -54,11 +56,12 @@ def create_indexes(target: Target, indexes: Sequence[Index]) -> IndexingReport:
         msg = f"{target.root} holds no objects to index: it is empty, or all its files are"
         raise DatasetError(msg)
     records = tuple(replace(r, fields=outcome.fields[r.id]) for r in records)
+    reader = reader_of(target.source.relation)
 
     def change(current: Snapshot | None) -> Change:
         present = current.indexes if current is not None else ()
         _refuse_existing(present, [r.name for r in records])
-        return Change((*present, *records), outcome.table)
+        return Change(with_reader((*present, *records), reader), agreed(target.store, current, outcome.table))
 
     snapshot = commit(target, base, change)
     return report_of(target, snapshot, [r.name for r in records], outcome, 0, started)

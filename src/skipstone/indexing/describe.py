@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from skipstone.indexing.target import Target
     from skipstone.stores.metadata_store import IndexRecord
 
-__all__ = ["DESCRIBE_SCHEMA", "describe_rows"]
+__all__ = ["DESCRIBE_COLUMNS", "DESCRIBE_SCHEMA", "describe_rows"]
 
 DESCRIBE_SCHEMA = (
     "name string, type string, columns array<string>, options string, covered bigint, stale bigint, missing bigint, "
     "bytes bigint, key string, created string, refreshed string, not_used string"
 )
+DESCRIBE_COLUMNS = tuple(part.split()[0] for part in DESCRIBE_SCHEMA.split(", "))
 
 
 def describe_rows(target: Target) -> list[tuple[Any, ...]]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from skipstone.errors import IndexNotFoundError
+from skipstone.indexing.reading import newest_reader, with_reader
 from skipstone.indexing.records import Change
 from skipstone.indexing.target import commit, named
 
 if TYPE_CHECKING:
     from skipstone.indexing.target import Target
+    from skipstone.stores.metadata_store import Snapshot
 
 __all__ = ["drop_indexes"]
 
@@ -29,8 +31,10 @@ def drop_indexes(target: Target, names: tuple[str, ...]) -> None:
     if all(r.name in names for r in present):
         target.store.drop(target.root)
         return
-    commit(
-        target,
-        base,
-        lambda current: Change(tuple(r for r in (current.indexes if current else ()) if r.name not in names)),
-    )
+
+    def change(current: Snapshot | None) -> Change:
+        there = current.indexes if current is not None else ()
+        kept = tuple(r for r in there if r.name not in names)
+        return Change(with_reader(kept, newest_reader(there)))
+
+    commit(target, base, change)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from skipstone.indexing.bounds import Bounds
     from skipstone.indexing.facts import Fact
     from skipstone.indexing.metadata_type import MetadataType
     from skipstone.indexing.records import ColumnRecord
@@ -190,6 +191,13 @@ class Index(ABC):
     @abstractmethod
     def filters(self) -> tuple[Filter, ...]:
         """Return the filters that use this index at query time."""
+
+    def bounds(self, column: str) -> Bounds | None:  # noqa: ARG002  (part of the contract)
+        """Name the stored fields that bound the values of a column in each object, for ``ORDER BY … LIMIT``.
+
+        ``None``, the default, when there are none.
+        """
+        return None
 
     def options(self) -> Mapping[str, Any]:
         """Return what the manifest must keep to make this index again: JSON values by dataclass field."""

@@ -55,7 +55,7 @@ def index_objects(
     """
     source.refuse_unsteady_rows()
     before, paths, listed_at = _settled_listing(source, wanted)
-    with source.progress(f"Indexing {len(before):,} objects", wanted=progress):
+    with source.progress(before, wanted=progress):
         selected, collected = _collect_what_stays(source, before, paths, bound)
     kept = set(_still_there(source, selected, paths))
     table, fields = _named_by_index(collected, selected, bound)

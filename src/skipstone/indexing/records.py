@@ -16,6 +16,7 @@ __all__ = [
     "FieldColumn",
     "IndexRecord",
     "ReadProfile",
+    "ReaderRecord",
     "field_column",
     "shown",
     "split_field_column",
@@ -52,6 +53,19 @@ class ReadProfile:
 
 
 @dataclass(frozen=True, slots=True)
+class ReaderRecord:
+    """How to read the dataset again as an index job read it: format, options, and schema as Spark's JSON.
+
+    Unlike a ``ReadProfile`` it decides nothing: it spares people to say twice what they said when they made an index.
+    Secrets are not among the options; there is no schema for formats whose files have one.
+    """
+
+    format: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    schema: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class IndexRecord:
     """What the manifest keeps of one index.
 
@@ -61,6 +75,7 @@ class IndexRecord:
     what tells them from others of that name (see ``functions.identity``).  ``sealed`` is what a store that encrypts
     keeps of an index with a ``key`` in place of its options and functions; where it could not be opened, those are
     empty, and ``MetadataStore.refusal`` says why.  ``lookups`` is that of the index's ``MetadataType``.
+    ``reader`` is kept by one of the indexes that were read alike: a schema of thousands of columns is written once.
     """
 
     id: str
@@ -76,6 +91,7 @@ class IndexRecord:
     functions: Mapping[str, str] = field(default_factory=dict)
     sealed: str = ""
     lookups: Mapping[str, str] = field(default_factory=dict)
+    reader: ReaderRecord | None = None
 
 
 @dataclass(frozen=True)

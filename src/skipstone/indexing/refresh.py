@@ -14,6 +14,7 @@ from skipstone.indexing.job import index_objects
 from skipstone.indexing.objects import recorded_states
 from skipstone.indexing.records import Change
 from skipstone.indexing.repair import beyond_repair, repair
+from skipstone.indexing.row_counts import agreed
 from skipstone.indexing.target import (
     commit,
     refuse_changed_functions,
@@ -93,7 +94,7 @@ def _refresh(
         refreshed = {b.id for b in bound}
         return Change(
             tuple(made.get(r.name) or (replace(r, refreshed=now) if r.id in refreshed else r) for r in present),
-            outcome.table if outcome is not None else None,
+            agreed(target.store, current_snapshot, outcome.table) if outcome is not None else None,
             removed,
         )
 

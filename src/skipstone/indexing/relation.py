@@ -28,6 +28,8 @@ __all__ = [
     "changing_partitions",
     "column_difference",
     "depends_on_zone_of_old",
+    "is_hidden",
+    "is_secret",
     "profile_difference",
     "without_jvm_zone",
 ]
@@ -78,7 +80,8 @@ class Relation:
 
     ``environments`` has the reading environment of the session that the files belong to, and that of the session which
     runs the query where it is another one; readers look at both.  ``skipstone`` holds the ``spark.skipstone.*``
-    settings without that prefix.
+    settings without that prefix.  ``schemas`` has the schemas of the files and of the partitions as Spark's JSON, where
+    the engine describes all of the scan.
     """
 
     roots: tuple[str, ...]
@@ -93,6 +96,7 @@ class Relation:
     table: str | None = None
     table_location: str | None = None
     reads_as: Mapping[str, str] = field(default_factory=dict)
+    schemas: tuple[str, ...] = field(default=(), repr=False)
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Relation:
@@ -116,6 +120,7 @@ class Relation:
             table=described.get("table"),
             table_location=described.get("table_location"),
             reads_as={c["n"]: c["d"] for c in described.get("columns", ()) if c.get("d")},
+            schemas=(described["data_schema"], described["partition_schema"]) if "data_schema" in described else (),
         )
 
     @property
@@ -253,25 +258,30 @@ def changing_partitions(indexed: ReadProfile, columns: Iterable[ColumnRecord]) -
     return None
 
 
+def is_hidden(value: str) -> bool:
+    """Whether a profile keeps the hash of a secret in place of this value."""
+    return value.startswith(_HIDDEN)
+
+
 def _is_credential(option: str) -> bool:
     """Whether an option only lets a file system's client in: that changes no value, and each user has another."""
-    return option.lower().startswith("fs.") and _is_secret(option)
+    return option.lower().startswith("fs.") and is_secret(option)
 
 
 def _without_secret(name: str, value: str) -> str:
     """Return an option's or setting's value; for a secret, only a hash that differs between secrets."""
-    return _hidden(name, value) if _is_secret(name) else value
+    return _hidden(name, value) if is_secret(name) else value
 
 
 @lru_cache(maxsize=10_000)
-def _is_secret(name: str) -> bool:
-    """Whether a name says that its value is a secret."""
+def is_secret(name: str) -> bool:
+    """Whether the name of an option or setting says that its value is a secret."""
     return _SECRET.search(name) is not None
 
 
 def _said(value: str | None) -> str:
     """Spell an option's value; for a secret, only whether it is the same."""
-    if value is not None and value.startswith(_HIDDEN):
+    if value is not None and is_hidden(value):
         return "another secret"
     return "not set" if value is None else repr(value)
 

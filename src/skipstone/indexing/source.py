@@ -111,5 +111,5 @@ class Source(Protocol):
     def functions(self, bound: BoundIndex, when: Literal["collecting", "collected"]) -> dict[str, str]:
         """Return the identities of the users' functions whose results an index holds, by name."""
 
-    def progress(self, title: str, *, wanted: bool | None) -> AbstractContextManager[None]:
-        """Show how far the jobs inside a block are; by default when standard error is a terminal."""
+    def progress(self, objects: Sequence[DataObject], *, wanted: bool | None) -> AbstractContextManager[None]:
+        """Show how far the jobs inside a block are that read these objects; by default on a terminal."""

@@ -31,6 +31,7 @@ __all__ = [
     "NeverClause",
     "OrClause",
     "conjunction",
+    "conjuncts",
     "disjunction",
     "lookups_of",
     "walk_clause",
@@ -176,8 +177,12 @@ def lookups_of(root: Clause) -> dict[tuple[Index, str], Lookup]:
     """Collect what a clause looks for in the fields of which none of its parts needs all."""
     found: dict[tuple[Index, str], list[Lookup]] = {}
     whole: set[tuple[Index, str]] = set()
-    for clause in _leaves(root):
-        lookups = clause.lookups if _are_its_own(clause) else {}
+    leaves = [*_leaves(root)]
+    own = {kind for kind in set(map(type, leaves)) if _are_its_own(kind)}
+    parts = [(clause, clause.lookups if type(clause) in own else {}) for clause in leaves]
+    if not any(lookups for _, lookups in parts):
+        return {}
+    for clause, lookups in parts:
         for pair in clause.requires:
             if pair not in lookups:
                 whole.add(pair)
@@ -186,12 +191,12 @@ def lookups_of(root: Clause) -> dict[tuple[Index, str], Lookup]:
     return {pair: Lookup.of_all(lookups) for pair, lookups in found.items() if pair not in whole}
 
 
-def _are_its_own(clause: Clause) -> bool:
-    """Whether a clause's lookups describe what it does: not if a subclass has changed anything and left them.
+def _are_its_own(kind: type[Clause]) -> bool:
+    """Whether lookups of a class of clauses describe what it does: not if a subclass changed anything and left them.
 
     A subclass that answers more than its parent looks at more, too, and would not find it among what the parent names.
     """
-    for cls in type(clause).__mro__:
+    for cls in kind.__mro__:
         if "lookups" in cls.__dict__:
             return True
         fields = inspect.get_annotations(cls)
@@ -205,10 +210,35 @@ def _leaves(root: Clause) -> Iterator[Clause]:
     return (clause for clause in walk_clause(root) if not isinstance(clause, AndClause | OrClause))
 
 
-def _spelled(clause: Clause) -> str:
-    """Write a clause, with brackets around a join inside one of the other kind."""
-    if not isinstance(clause, AndClause | OrClause):
-        return str(clause)
-    word, other = (" AND ", OrClause) if isinstance(clause, AndClause) else (" OR ", AndClause)
-    terms = [f"({_spelled(term)})" if isinstance(term, other) else _spelled(term) for term in clause.terms]
-    return word.join(terms)
+def conjuncts(clause: Clause) -> dict[str, list[Clause]]:
+    """Return the terms of a conjunction by how they are written; a clause that is none is its own term.
+
+    Several terms may be written alike: a Hybrid index asks its values and its filters, each about other objects.
+    """
+    if type(clause) is AndClause:  # a subclass may mean something else by its terms
+        return _written(clause)
+    return {str(clause): [clause]}
+
+
+def _written(clause: AndClause | OrClause) -> dict[str, list[Clause]]:
+    """Return the terms of a join by how they are written in it, with brackets around a join of the other kind."""
+    other = OrClause if isinstance(clause, AndClause) else AndClause
+    found: dict[str, list[Clause]] = {}
+    for term in clause.terms:
+        if isinstance(term, AndClause | OrClause):
+            inner = _written(term)
+            spelled = _joined(term, inner)
+            text = f"({spelled})" if isinstance(term, other) and len(inner) > 1 else spelled
+        else:
+            text = str(term)
+        found.setdefault(text, []).append(term)
+    return found
+
+
+def _spelled(clause: AndClause | OrClause) -> str:
+    """Write a join; what is written alike is written once."""
+    return _joined(clause, _written(clause))
+
+
+def _joined(clause: AndClause | OrClause, written: Mapping[str, list[Clause]]) -> str:
+    return (" AND " if isinstance(clause, AndClause) else " OR ").join(written)

@@ -12,7 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from skipstone.expressions.normalize import ALWAYS, normalize
-from skipstone.expressions.tree import And, Call, Cast, Column, Comparison, Expression, Literal, Not, Or
+from skipstone.expressions.tree import And, Call, Cast, Column, Comparison, Expression, In, Literal, Not, NotIn, Or
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -107,9 +107,17 @@ def _add_implied_together(
 
 def _is_fixed(leaf: Expression) -> bool:
     """Whether no part of a leaf may change its mind."""
-    if isinstance(leaf, Comparison) and type(leaf.left) is Column and type(leaf.right) is Literal:
-        return True  # most leaves by far
-    return not any(isinstance(vertex, Call) and not vertex.deterministic for vertex in leaf.walk())
+    return _is_plain(leaf) or not any(isinstance(vertex, Call) and not vertex.deterministic for vertex in leaf.walk())
+
+
+def _is_plain(leaf: Expression) -> bool:
+    """Whether a leaf compares a column with literals, as most do by far; a list of them may be long."""
+    match leaf:
+        case Comparison(left, right):
+            return type(left) is Column and type(right) is Literal
+        case In(value, options) | NotIn(value, options):
+            return type(value) is Column and set(map(type, options)) <= {Literal}
+    return False
 
 
 def _leaves(tree: Expression) -> list[Expression]:
@@ -124,8 +132,8 @@ def _is_join(vertex: Expression) -> bool:
 
 def _has_function(leaf: Expression) -> bool:
     """Whether a leaf has functions, all of them deterministic."""
-    if isinstance(leaf, Comparison) and type(leaf.left) is Column and type(leaf.right) is Literal:
-        return False  # most leaves by far
+    if _is_plain(leaf):
+        return False
     some = False
     for vertex in leaf.walk():
         if isinstance(vertex, Call) and not vertex.deterministic:

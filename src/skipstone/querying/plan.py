@@ -23,21 +23,37 @@ from skipstone.indexing.relation import (
     profile_difference,
     without_jvm_zone,
 )
+from skipstone.querying.clause import conjuncts
 from skipstone.querying.generate_clause import generate_clause
 from skipstone.querying.timestamps import only_modern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    import numpy as np
+    import numpy.typing as npt
 
     from skipstone.engines.spark.functions import FunctionIdentities
     from skipstone.indexing.index import Index
     from skipstone.indexing.relation import Relation
+    from skipstone.querying.clause import Clause
     from skipstone.querying.filter import Filter
     from skipstone.querying.generate_clause import Labelled
     from skipstone.querying.implication import Implication
+    from skipstone.querying.plan_top import TopStanding
     from skipstone.stores.metadata_store import Evaluation, IndexRecord, MetadataStore, Snapshot
 
-__all__ = ["Decision", "Plan", "columns_of", "plan_scan", "unserved", "unserved_sentence"]
+__all__ = [
+    "SKIPS_NOTHING",
+    "Decision",
+    "Plan",
+    "columns_of",
+    "marked",
+    "plan_scan",
+    "serving_indexes",
+    "unserved",
+    "unserved_sentence",
+]
 
 _log = logging.getLogger("skipstone")
 
@@ -45,6 +61,8 @@ _LONGEST_SENTENCE = 2_000
 _MOST_WARNINGS = 1_000
 
 NO_PREDICATE = "no predicate reaches this scan"
+SKIPS_NOTHING = "skips nothing"
+_SUBQUERY = "scalarsubquery"
 NO_METADATA = "no metadata: the dataset is not indexed"
 
 
@@ -55,6 +73,8 @@ class Decision:
     snapshot: Snapshot
     labelled: Labelled | None = None
     evaluation: Evaluation | None = None
+    idle: frozenset[str] = frozenset()
+    """Terms of the clause, as they are written, that are false of no object: they skipped nothing."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +88,11 @@ class Plan:
     """The groups of the reading environment that the decisions rest on: where they change, the plan does not hold."""
     evidence: frozenset[str] = frozenset()
     """The files of modules that the decisions rest on, as functions in the query refer to them."""
+    condition: Expression | None = None
+    top: TopStanding | None = None
+    """Where the objects' rows stand in the query's order, if it has one with a limit and that is known."""
+    tally: tuple[npt.NDArray[np.int64] | None, ...] | None = None
+    """What the objects hold, if the query counts rows or looks for extremes and that is known; see ``plan_tally``."""
 
     @property
     def indexed(self) -> bool:
@@ -75,10 +100,18 @@ class Plan:
         return bool(self.decisions)
 
     @property
+    def covered(self) -> tuple[str, ...]:
+        """The columns that indexes of this scan's dataset are on, in lower case: no other key of a join can skip."""
+        records = (record for d in self.decisions for record in d.snapshot.indexes)
+        return tuple(sorted({column.name.lower() for record in records for column in record.columns}))
+
+    @property
     def clause(self) -> str | None:
-        """The merged clause in words, or ``None`` when nothing could be said."""
+        """The merged clause in words, or ``None`` when nothing could be said; terms that skipped nothing are marked."""
         spelled = [
-            str(d.labelled.clause) for d in self.decisions if d.labelled is not None and d.evaluation is not None
+            marked(d.labelled.clause, d.idle)
+            for d in self.decisions
+            if d.labelled is not None and d.labelled.clause is not None and d.evaluation is not None
         ]
         return "; ".join(dict.fromkeys(spelled)) or None
 
@@ -90,7 +123,11 @@ class Plan:
     @property
     def refusal(self) -> str | None:
         """Why no index serves this scan of an indexed dataset; ``None`` when one does or the dataset has none."""
-        if not self.indexed or any(d.evaluation is not None and _serves(d.labelled) for d in self.decisions):
+        if (
+            not self.indexed
+            or self.top is not None
+            or any(d.evaluation is not None and _serves(d.labelled) for d in self.decisions)
+        ):
             return None
         return "no index can serve this query: " + ("; ".join(self.not_used) or "no reason known")
 
@@ -112,6 +149,8 @@ class _Query:
     condition: Expression
     functions: FunctionIdentities
     here: Mapping[str, ColumnRecord]
+    assumed: Expression | None = None
+    """What holds of every row, as it was indexed, of an object of which anything is said."""
 
 
 def plan_scan(
@@ -120,6 +159,7 @@ def plan_scan(
     store: MetadataStore,
     functions: FunctionIdentities,
     chosen: Callable[[str, str], bool] | None = None,
+    assumed: Expression | None = None,
 ) -> Plan:
     """Decide what a scan must read.
 
@@ -135,6 +175,8 @@ def plan_scan(
         Tells whether a function in the predicate is the one whose results an index holds.
     chosen
         Whether to look at an index, given the root of its dataset and its name; by default all are looked at.
+    assumed
+        What holds of every row, as it was indexed, of the objects that the caller will say anything of.
     """
     notes = _Notes()
     snapshots = list(_snapshots(relation, store, notes))
@@ -143,20 +185,60 @@ def plan_scan(
     if condition is None:
         notes.not_used[NO_PREDICATE] = None
         return Plan(tuple(Decision(s) for s in snapshots), (), tuple(notes.not_used))
-    here = {c.name: relation.column(c) for c in columns_of(condition)}
-    query = _Query(relation, condition, functions, here)
-    if any(isinstance(vertex, Call) and vertex.kind for vertex in condition.walk()):
+    vertices = [*condition.walk()]
+    here = {c.name: relation.column(c) for c in _columns_among(vertices)}
+    query = _Query(relation, condition, functions, here, assumed)
+    if any(isinstance(vertex, Call) and vertex.kind for vertex in vertices):
         # Whatever is known of a user's function, also what it implies, was known under these settings.
         notes.environment |= dict.fromkeys((SESSION, MACHINE))
     decisions = tuple(_decide(snapshot, query, store, notes) for snapshot in snapshots)
     if not snapshots and not notes.not_used:
         notes.not_used[NO_METADATA] = None
-    return Plan(decisions, tuple(notes.used), tuple(notes.not_used), tuple(notes.environment))
+    return Plan(decisions, tuple(notes.used), tuple(notes.not_used), tuple(notes.environment), condition=condition)
+
+
+def marked(clause: Clause, idle: frozenset[str]) -> str:
+    """Write a clause with a mark on the terms that skipped nothing."""
+    return " AND ".join(f"{term} ({SKIPS_NOTHING})" if term in idle else term for term in conjuncts(clause))
+
+
+def serving_indexes(
+    snapshot: Snapshot,
+    relation: Relation,
+    column: Column,
+    store: MetadataStore,
+    functions: FunctionIdentities,
+    assumed: Expression | None = None,
+) -> tuple[Column, tuple[Index, ...], tuple[str, ...], tuple[str, ...]]:
+    """Find the indexes of a snapshot that may speak of a column's values as this scan reads them.
+
+    ``assumed`` is as in ``plan_scan``.
+
+    Returns
+    -------
+    tuple
+        The column as the indexes spell it, the indexes, why others cannot be used, and the groups of the environment
+        that this rests on.
+    """
+    notes = _Notes()
+    here = {column.name: relation.column(ColumnRecord(column.name, column.type, column.partition))}
+    query = _respelled(snapshot, _Query(relation, IsNotNull(column), functions, here, assumed))
+    refusals = ((record, partial(store.refusal, snapshot, record)) for record in snapshot.indexes)
+    found = tuple(
+        index for record, refusal in refusals if (index := _usable(record, query, refusal, notes)) is not None
+    )
+    (respelled,) = (vertex for vertex in query.condition.walk() if isinstance(vertex, Column))
+    return respelled, found, tuple(notes.not_used), tuple(notes.environment)
 
 
 def columns_of(condition: Expression) -> list[ColumnRecord]:
     """Collect the columns that a condition mentions."""
-    columns = (vertex for vertex in condition.walk() if isinstance(vertex, Column))
+    return _columns_among(condition.walk())
+
+
+def _columns_among(vertices: Iterable[Expression]) -> list[ColumnRecord]:
+    """Collect columns, each once."""
+    columns = (vertex for vertex in vertices if isinstance(vertex, Column))
     return list({c.name: ColumnRecord(c.name, c.type, c.partition) for c in columns}.values())
 
 
@@ -191,7 +273,7 @@ def _decide(snapshot: Snapshot, query: _Query, store: MetadataStore, notes: _Not
         _say_once(problem)
         notes.not_used[problem] = None
     for leaf in unserved(labelled):
-        notes.not_used[f"{unserved_sentence(leaf)}{_too_deep(leaf)}{_hint(leaf, implications)}"] = None
+        notes.not_used[f"{unserved_sentence(leaf)}{_too_deep(leaf)}{_later(leaf)}{_hint(leaf, implications)}"] = None
     if labelled.clause is None:
         return Decision(snapshot, labelled)
     try:
@@ -203,7 +285,7 @@ def _decide(snapshot: Snapshot, query: _Query, store: MetadataStore, notes: _Not
         return Decision(snapshot, labelled)
     for index, _ in labelled.clause.requires:
         notes.used[index.name] = None
-    return Decision(snapshot, labelled, evaluation)
+    return Decision(snapshot, labelled, evaluation, evaluation.idle)
 
 
 def _usable(record: IndexRecord, query: _Query, refusal: Callable[[], str | None], notes: _Notes) -> Index | None:
@@ -241,7 +323,7 @@ def _difference(record: IndexRecord, index: Index, query: _Query, notes: _Notes)
     profiles = query.relation.profiles(record.columns, groups)
     then = record.profile
     for_reading = TIMESTAMPS in groups and MACHINE not in groups and depends_on_zone_of_old(then.format)
-    if for_reading and only_modern(query.condition, record.columns):
+    if for_reading and _only_modern(query, record):
         then, profiles = without_jvm_zone(then), tuple(map(without_jvm_zone, profiles))
         groups = tuple(group for group in groups if group != TIMESTAMPS)
     reason = (
@@ -254,6 +336,17 @@ def _difference(record: IndexRecord, index: Index, query: _Query, notes: _Notes)
         # when the query was planned.
         notes.environment |= dict.fromkeys((*groups, SESSION) if MACHINE in groups else groups)
     return reason
+
+
+def _only_modern(query: _Query, record: IndexRecord) -> bool:
+    """Whether nothing is said of rows whose timestamps a zone moves.
+
+    By ``only_modern``, of a row that satisfies the condition as it is read here.  So it is of a row of which something
+    is assumed as it was indexed: then it was modern when it was read, hence not moved, hence it is read so here.
+    """
+    return only_modern(query.condition, record.columns) or (
+        query.assumed is not None and only_modern(query.assumed, record.columns)
+    )
 
 
 def _filters_of(index: Index, notes: _Notes) -> tuple[Filter, ...]:
@@ -344,6 +437,12 @@ def _too_deep(leaf: Expression) -> str:
     names = (vertex.name for vertex in leaf.walk() if isinstance(vertex, Call) and vertex.name.startswith(TOO_DEEP))
     name = next(names, None)
     return "" if name is None else f": what is {name.strip('<>')} is not looked into"
+
+
+def _later(leaf: Expression) -> str:
+    """Return a remark on a predicate whose value is not there when a query is planned, or nothing."""
+    subqueries = (isinstance(vertex, Call) and vertex.name == _SUBQUERY for vertex in leaf.walk())
+    return ": its value is asked for when the query runs" if any(subqueries) else ""
 
 
 def _hint(leaf: Expression, implications: tuple[Implication, ...]) -> str:

@@ -28,10 +28,18 @@ if TYPE_CHECKING:
 
     from skipstone.indexing.records import ColumnRecord
 
-__all__ = ["only_modern"]
+__all__ = ["MODERN", "modern", "only_modern"]
 
-_MODERN = int((datetime(1900, 1, 3, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * 1_000_000
+MODERN = int((datetime(1900, 1, 3, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * 1_000_000
+"""The first instant, in microseconds, that no zone moves."""
 _TYPES = ("timestamp", "timestamp_ntz")
+
+
+def modern(column: Column) -> Expression | None:
+    """Return that a column of timestamps is modern; ``None`` for other types, which no zone moves."""
+    if column.type not in _TYPES:
+        return None
+    return GreaterThanOrEqual(column, Literal(MODERN, column.type))
 
 
 def only_modern(condition: Expression, columns: Iterable[ColumnRecord]) -> bool:
@@ -77,4 +85,4 @@ def _modern_column(term: Expression) -> str | None:
 
 def _is_modern(literal: Literal, type_: str) -> bool:
     """Whether a literal of a column's own type is 1900-01-03 or later."""
-    return literal.type == type_ and isinstance(literal.value, int) and literal.value >= _MODERN
+    return literal.type == type_ and isinstance(literal.value, int) and literal.value >= MODERN

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-__all__ = ["Contribution", "contributions"]
+__all__ = ["Contribution", "contributions", "unneeded"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,47 @@ def contributions(df: DataFrame, root: str, scans: Sequence[ScanStats]) -> list[
     skipped: dict[tuple[str, bool], list[int] | None] = {}
     for name in names:
         for alone in (True, False):
-            settings = {CHOICE: str(Choice(root, name, alone)), "force": "false"}
+            settings = {CHOICE: str(Choice(root, (name,), alone)), "force": "false"}
             entries = replan({f"spark.skipstone.{setting}": value for setting, value in settings.items()})
             seen = [scan for scan in map(ScanStats.of, entries) if _reads(scan, root)]
             same = [scan.condition for scan in seen] == [scan.condition for scan in scans]
             skipped[name, alone] = [scan.objects.skipped for scan in seen] if same else None
     return [_of_scan(number, scan, skipped) for number, scan in enumerate(scans)]
+
+
+def unneeded(
+    queries: Sequence[tuple[DataFrame, Sequence[ScanStats]]], root: str, candidates: Sequence[str]
+) -> tuple[str, ...]:
+    """Return which of some indexes queries can do without, all together: no scan would skip an object less.
+
+    Of two indexes that prove the same one is needed: each is tried with those that were found before it out of sight.
+
+    Parameters
+    ----------
+    queries
+        Queries, each with its scans of the dataset with all indexes in sight.
+    root
+        The dataset.
+    candidates
+        The indexes to try, those that one would rather do without first.
+    """
+    found: tuple[str, ...] = ()
+    for name in candidates:
+        if all(_does_without(df, scans, root, (*found, name)) for df, scans in queries):
+            found = (*found, name)
+    return found
+
+
+def _does_without(df: DataFrame, scans: Sequence[ScanStats], root: str, names: tuple[str, ...]) -> bool:
+    """Whether a query's scans skip as much without some indexes."""
+    if not any(name in scan.used for scan in scans for name in names):
+        return True
+    settings = {CHOICE: str(Choice(root, names, alone=False)), "force": "false"}
+    entries = Client(df.sparkSession).replanner(df)({f"spark.skipstone.{k}": v for k, v in settings.items()})
+    seen = [scan for scan in map(ScanStats.of, entries) if _reads(scan, root)]
+    return [(scan.condition, scan.objects.skipped) for scan in seen] == [
+        (scan.condition, scan.objects.skipped) for scan in scans
+    ]
 
 
 def _reads(scan: ScanStats, root: str) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from skipstone.engines.spark.client import Client
 from skipstone.engines.spark.scan_stats import ScanStats
 from skipstone.engines.spark.scan_text import scans_text
+from skipstone.showing.notebook import card, code, share
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,7 +42,11 @@ class Explanation:
         return self.text
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self.text)}</pre>"
+        counts = [scan.objects for scan in self.scans]
+        total, skipped = sum(one.total for one in counts), sum(one.skipped for one in counts)
+        drawn = [share(skipped, total)] if counts else []
+        said = f"skips {skipped:,} of {total:,} objects" if counts else ""
+        return card("Explanation", *drawn, code(self.text), about=said)
 
 
 def explain_scans(planner: SparkPlanner, df: DataFrame, root: str) -> Explanation:

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, overload
 
 from skipstone.errors import SkipstoneError
+from skipstone.reporting.indicators_html import indicators_html, workload_html
 
 __all__ = ["FACTORS", "Indicators", "WorkloadIndicators"]
 
@@ -175,6 +176,9 @@ class Indicators(_Factors):
     def __str__(self) -> str:
         return f"Indicators({self._shown()})"
 
+    def _repr_html_(self) -> str:
+        return indicators_html(self)
+
 
 class WorkloadIndicators(_Factors, Sequence[Indicators]):
     """The indicators of several queries, and their geometric means as the same four properties.
@@ -236,6 +240,9 @@ class WorkloadIndicators(_Factors, Sequence[Indicators]):
 
     def __repr__(self) -> str:
         return f"WorkloadIndicators({len(self)} queries, {self.left_out} left out, geometric means: {self._shown()})"
+
+    def _repr_html_(self) -> str:
+        return workload_html(self)
 
 
 def _greater(layout: float, metadata: float) -> Limit | None:

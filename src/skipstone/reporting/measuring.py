@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from skipstone.engines.spark.client import Scan
 
-__all__ = ["measure_indicators"]
+__all__ = ["lost_rows", "measure_indicators", "refuse_unseen"]
 
 _COUNTS = tuple(Indicators.__dataclass_fields__)
 
@@ -44,20 +44,25 @@ def measure_indicators(scan: Scan, root: str, queries: Sequence[DataFrame]) -> l
 
 def _of_query(number: int, scans: list[dict[str, Any]], root: str) -> Indicators:
     """Sum the counts of a query's scans."""
+    refuse_unseen(number, scans, root)
+    for scan in scans:
+        if scan["lost"]:
+            raise lost_rows(scan)
+    return Indicators(**{count: sum(scan[count] for scan in scans) for count in _COUNTS})
+
+
+def refuse_unseen(number: int, scans: list[dict[str, Any]], root: str) -> None:
+    """Raise when a query has no scan of a dataset."""
     if not scans:
         msg = (
-            f"query {number} has no indicators, since it has no file scan of {root} that Skipstone can see: it reads "
+            f"query {number} has no file scan of {root} that Skipstone can see, so that nothing is measured: it reads "
             "other files, its result is cached, or its source is a DataSource V2 reader "
             "(spark.sql.sources.useV1SourceList)"
         )
         raise DatasetError(msg)
-    for scan in scans:
-        if scan["lost"]:
-            raise _lost(scan)
-    return Indicators(**{count: sum(scan[count] for scan in scans) for count in _COUNTS})
 
 
-def _lost(scan: dict[str, Any]) -> SoundnessError:
+def lost_rows(scan: dict[str, Any]) -> SoundnessError:
     """Return which objects must not have been skipped."""
     named = ", ".join(scan["lost_objects"])
     more = scan["lost"] - len(scan["lost_objects"])

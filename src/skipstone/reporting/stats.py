@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 from skipstone.engines.spark.bridge.presence import require_bridge
 from skipstone.engines.spark.client import Client
 from skipstone.engines.spark.connect import is_connect
+from skipstone.engines.spark.scan_html import scans_html, scans_lines
 from skipstone.engines.spark.scan_stats import ObjectCounts, ScanStats
 from skipstone.engines.spark.served import ServerEntries, is_served
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["ObjectCounts", "ScanStats", "SkippingStats", "last_query", "skipping_stats"]
+__all__ = ["ObjectCounts", "QueryStats", "ScanStats", "SkippingStats", "last_query", "skipping_stats"]
 
 
 class SkippingStats(Sequence[ScanStats]):
@@ -85,6 +86,22 @@ class SkippingStats(Sequence[ScanStats]):
     def __repr__(self) -> str:
         return f"SkippingStats({self._fetch()!r})"
 
+    def __str__(self) -> str:
+        return scans_lines(self._fetch())
+
+    def _repr_html_(self) -> str:
+        return scans_html("Queries of this block", self._fetch())
+
+
+class QueryStats(list[ScanStats]):
+    """The scans of one query: a list that ``print`` and notebooks show readably."""
+
+    def __str__(self) -> str:
+        return scans_lines(self)
+
+    def _repr_html_(self) -> str:
+        return scans_html("Last query", self)
+
 
 def _entries_of(spark: SparkSession) -> Client | ServerEntries:
     """Return who is asked what happened to a session's queries."""
@@ -122,11 +139,11 @@ def skipping_stats(spark: SparkSession) -> Iterator[SkippingStats]:
             del _blocks[: max(0, len(_blocks) - _MOST_BLOCKS)]
 
 
-def last_query(spark: SparkSession) -> list[ScanStats]:
+def last_query(spark: SparkSession) -> QueryStats:
     """Return the statistics of the latest query that the calling thread planned: an entry per file scan.
 
     Of a Spark Connect session, of the latest query that the server planned for it.
     """
     client = _entries_of(spark)
     entries = client.entries_of_last_query(client.session_id() if is_connect(spark) else None)
-    return [ScanStats.of(entry) for entry in entries]
+    return QueryStats(ScanStats.of(entry) for entry in entries)

@@ -7,13 +7,15 @@ parts are evaluated one by one, an answer of the wrong length.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from skipstone.errors import MetadataStoreError
-from skipstone.querying.clause import lookups_of
+from skipstone.indexing.row_counts import known_counts
+from skipstone.querying.clause import conjuncts, lookups_of
 from skipstone.querying.lookup import Lookup, PartFilters
 from skipstone.stores.metadata_store import Evaluation, field_column
 from skipstone.stores.parts.buckets import filters_of, joined
@@ -27,14 +29,22 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from skipstone.indexing.index import Index
-    from skipstone.querying.clause import Clause
+    from skipstone.querying.clause import Clause, Metadata
     from skipstone.querying.lookup import Filters
     from skipstone.stores.metadata_store import IndexRecord
     from skipstone.stores.parts.buckets import Buckets
     from skipstone.stores.parts.part import Part
     from skipstone.stores.snapshot_reader import SnapshotReader
 
-__all__ = ["BatchMetadata", "DriverPartEvaluator", "PartEvaluator", "evaluate", "might_match"]
+__all__ = [
+    "BatchMetadata",
+    "DriverPartEvaluator",
+    "PartEvaluator",
+    "evaluate",
+    "evaluate_all",
+    "might_match",
+    "read_fields",
+]
 
 _ROW_COUNT = "row_count"
 
@@ -98,7 +108,7 @@ class BatchMetadata:
 
     @property
     def row_count(self) -> pa.Array:
-        return self._column(_ROW_COUNT, pa.int64())
+        return known_counts(self._column(_ROW_COUNT, pa.int64()))
 
     def _column(self, name: str, kind: pa.DataType) -> pa.Array:
         column = self._rows.column(name)
@@ -139,9 +149,9 @@ class _SnapshotMetadata:
         known = None if record is None else self._loaded.filters.get((record.id, name))
         return PartFilters(self.field(index, name)) if known is None else known
 
-    @property
+    @cached_property
     def row_count(self) -> pa.Array:
-        return self._reader.row_count(self._meter)
+        return known_counts(self._reader.row_count(self._meter))
 
 
 class DriverPartEvaluator:
@@ -181,23 +191,55 @@ def might_match(clause: Clause, metadata: Any) -> npt.NDArray[np.bool_]:
 def evaluate(reader: SnapshotReader, clause: Clause, bound: int, evaluator: PartEvaluator) -> Evaluation:
     """Evaluate a clause for every object of a snapshot, in memory when its columns take at most ``bound`` bytes."""
     records = {(record.name, record.type_name): record for record in reader.manifest.indexes}
+    requires = tuple(dict.fromkeys(clause.requires))
     wanted = [
-        (record, name)
-        for index, name in dict.fromkeys(clause.requires)
-        if (record := records.get((index.name, index.type_name))) is not None
+        (record, name) for index, name in requires if (record := records.get((index.name, index.type_name))) is not None
     ]
     meter = Meter()
     if not len(reader):
         return Evaluation(np.zeros(0, np.bool_), 0)
-    lookups = _lookups(clause, records)
+    lookups = _lookups(clause, requires, records)
     reader.open(wanted, meter)
     if reader.arrow_bytes(wanted, lookups) > bound:
         return _by_parts(reader, clause, wanted, DriverPartEvaluator() if _encrypted(reader, wanted) else evaluator)
     metadata = _SnapshotMetadata(reader, records, meter, wanted, lookups)
-    return Evaluation(might_match(clause, metadata), meter.bytes)
+    kept, idle = evaluate_all(clause, metadata)
+    return Evaluation(kept, meter.bytes, idle=idle)
 
 
-def _lookups(clause: Clause, records: Mapping[tuple[str, str], IndexRecord]) -> dict[tuple[str, str], Lookup]:
+def evaluate_all(clause: Clause, metadata: Any) -> tuple[npt.NDArray[np.bool_], frozenset[str]]:
+    """Run a clause over all objects; return what is kept, and which terms of a conjunction are false of no object.
+
+    Kleene's AND is False where some term is, whatever the others say, and everything else keeps; so the terms may be
+    run one by one.
+    """
+    kept = np.ones(len(metadata), np.bool_)
+    idle = []
+    for text, terms in conjuncts(clause).items():
+        answers = [might_match(term, metadata) for term in terms]
+        for answer in answers:
+            kept &= answer
+        if all(answer.all() for answer in answers):
+            idle.append(text)
+    return kept, frozenset(idle) if len(kept) else frozenset()
+
+
+def read_fields(reader: SnapshotReader, wanted: Sequence[tuple[Index, str]], bound: int) -> Metadata | None:
+    """Read fields of indexes for every object of a snapshot; ``None`` when they take more than ``bound`` bytes."""
+    records = {(record.name, record.type_name): record for record in reader.manifest.indexes}
+    found = [
+        (record, name) for index, name in wanted if (record := records.get((index.name, index.type_name))) is not None
+    ]
+    meter = Meter()
+    if not len(reader):
+        return None
+    reader.open(found, meter)
+    return None if reader.arrow_bytes(found, {}) > bound else _SnapshotMetadata(reader, records, meter, found, {})
+
+
+def _lookups(
+    clause: Clause, requires: Sequence[tuple[Index, str]], records: Mapping[tuple[str, str], IndexRecord]
+) -> dict[tuple[str, str], Lookup]:
     """Return what a clause looks for in stored fields of which no part of it needs all.
 
     Indexes that are not equal may have one name, and are then the same to the store.
@@ -205,7 +247,7 @@ def _lookups(clause: Clause, records: Mapping[tuple[str, str], IndexRecord]) -> 
     asked = lookups_of(clause)
     found: dict[tuple[str, str], list[Lookup]] = {}
     whole: set[tuple[str, str]] = set()
-    for index, name in dict.fromkeys(clause.requires):
+    for index, name in requires if asked else ():
         record = records.get((index.name, index.type_name))
         if record is None:
             continue

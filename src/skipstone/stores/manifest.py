@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from skipstone.indexing.records import split_field_column
+from skipstone.indexing.records import ReaderRecord, split_field_column
 from skipstone.stores import checked_json
 from skipstone.stores.checked_json import FORMAT_VERSION, damaged
 from skipstone.stores.metadata_store import ColumnRecord, IndexRecord, ReadProfile
@@ -238,7 +238,14 @@ def _index(item: Mapping[str, Any]) -> IndexRecord:
         functions=_texts(item.get("functions", {})),
         sealed=_text(item.get("sealed", "")),
         lookups=_texts(item.get("lookups", {})),
+        reader=_reader(item.get("reader")),
     )
+
+
+def _reader(item: Mapping[str, Any] | None) -> ReaderRecord | None:
+    if item is None:
+        return None
+    return ReaderRecord(_text(item["format"]), _texts(item["options"]), _text(item["schema"]))
 
 
 def _digest(value: object) -> str:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from skipstone.errors import CommitConflictError, MetadataStoreError
 from skipstone.indexing.records import split_field_column
-from skipstone.stores.evaluation import BatchMetadata, FieldSource, might_match
+from skipstone.stores.evaluation import BatchMetadata, FieldSource, evaluate_all
 from skipstone.stores.metadata_store import Change, Evaluation, IndexRecord, MetadataStore, Snapshot, field_column
 from skipstone.stores.names import normal_root
 from skipstone.stores.parts.columns import IDENTITY, OBJECT_COLUMNS, presence_column
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from pyspark.sql import SparkSession
 
-    from skipstone.querying.clause import Clause
+    from skipstone.indexing.index import Index
+    from skipstone.querying.clause import Clause, Metadata
 
 __all__ = ["InMemoryStore"]
 
@@ -68,12 +69,19 @@ class InMemoryStore(MetadataStore):
         return table.column(presence_column(index.id)).to_numpy()
 
     def evaluate(self, snapshot: Snapshot, clause: Clause) -> Evaluation:
+        kept, idle = evaluate_all(clause, self._metadata(snapshot))
+        return Evaluation(kept, 0, idle=idle)
+
+    def fields(self, snapshot: Snapshot, wanted: Sequence[tuple[Index, str]]) -> Metadata | None:  # noqa: ARG002
+        return self._metadata(snapshot)
+
+    def _metadata(self, snapshot: Snapshot) -> BatchMetadata:
         fields = {
             (record.name, name): FieldSource(field_column(record.id, name), field_type(record, name))
             for record in snapshot.indexes
             for name in record.fields
         }
-        return Evaluation(might_match(clause, BatchMetadata(self._table(snapshot), fields)), 0)
+        return BatchMetadata(self._table(snapshot), fields)
 
     def size(self, snapshot: Snapshot) -> Mapping[str, int]:
         table = self._table(snapshot)

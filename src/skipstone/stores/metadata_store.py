@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from skipstone.querying.clause import Clause
+    from skipstone.indexing.index import Index
+    from skipstone.querying.clause import Clause, Metadata
 
 __all__ = [
     "Change",
@@ -50,11 +51,15 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The outcome of a clause on a snapshot: which of its objects to keep (by row), and what it cost to know."""
+    """The outcome of a clause on a snapshot: which of its objects to keep (by row), and what it cost to know.
+
+    ``idle`` are the terms of the clause, as ``conjuncts`` writes them, that are known to be false of no object.
+    """
 
     kept: npt.NDArray[np.bool_]
     bytes_read: int
     by_spark: bool = False
+    idle: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -122,6 +127,14 @@ class MetadataStore(ABC):
     @abstractmethod
     def evaluate(self, snapshot: Snapshot, clause: Clause) -> Evaluation:
         """Evaluate a clause for every object; unknown keeps.  Reads only the fields that the clause requires."""
+
+    def fields(self, snapshot: Snapshot, wanted: Sequence[tuple[Index, str]]) -> Metadata | None:  # noqa: ARG002
+        """Return stored fields of indexes for every object, in row order, as clauses see them.
+
+        ``None`` where the store answers clauses only, or where the fields take more memory than it may use: then
+        queries that need them (``ORDER BY … LIMIT``) are planned without.
+        """
+        return None
 
     @abstractmethod
     def size(self, snapshot: Snapshot) -> Mapping[str, int]:

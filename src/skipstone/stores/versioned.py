@@ -17,6 +17,7 @@ from skipstone.errors import CommitConflictError, MetadataStoreError, SettingErr
 from skipstone.settings import read_bytes
 from skipstone.stores.absences import ABSENCES
 from skipstone.stores.cache import ByteCache
+from skipstone.stores.evaluation import read_fields
 from skipstone.stores.metadata_store import MetadataStore, Snapshot
 from skipstone.stores.parts.columns import OBJECT_COLUMNS
 from skipstone.stores.parts.part import Meter
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from skipstone.indexing.index import Index
+    from skipstone.querying.clause import Metadata
     from skipstone.stores.manifest import Manifest
     from skipstone.stores.metadata_store import Change, IndexRecord, Recovery
     from skipstone.stores.parts.part import Part
@@ -156,6 +159,9 @@ class VersionedStore(MetadataStore):
 
     def coverage(self, snapshot: Snapshot, index: IndexRecord) -> npt.NDArray[np.bool_]:
         return self._reader(snapshot).coverage(index.id, Meter())
+
+    def fields(self, snapshot: Snapshot, wanted: Sequence[tuple[Index, str]]) -> Metadata | None:
+        return read_fields(self._reader(snapshot), wanted, self._cache.bound)
 
     def size(self, snapshot: Snapshot) -> Mapping[str, int]:
         parts = self._manifest(snapshot).parts

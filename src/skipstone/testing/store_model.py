@@ -280,7 +280,7 @@ def assert_same(store: MetadataStore, snapshot: Snapshot, model: Model, clauses:
     Raises
     ------
     AssertionError
-        When anything differs: objects, their states, coverage, the answers to clauses, sizes.
+        When anything differs: objects, their states, coverage, the answers to clauses, fields, sizes.
     """
     table = store.objects(snapshot)
     paths = table.column("path").to_pylist()
@@ -300,6 +300,15 @@ def assert_same(store: MetadataStore, snapshot: Snapshot, model: Model, clauses:
         _equal("the type of an answer", kept.dtype, np.dtype(np.bool_))
         truth = clause.might_match(model.metadata(paths)).fill_null(True).to_pylist()
         _equal(f"what {clause} keeps", kept.tolist(), truth)
+        fields = store.fields(snapshot, clause.requires)
+        if fields is not None:
+            answer = clause.might_match(fields)
+            _equal(
+                f"the answer of {clause} from fields",
+                answer.to_pylist(),
+                clause.might_match(model.metadata(paths)).to_pylist(),
+            )
+            _equal("the rows in fields", fields.row_count.to_pylist(), [row.row_count for row in expected])
         skipped += truth.count(False)
     sizes = store.size(snapshot)
     _equal("the indexes with a size", set(sizes), {r.id for r in snapshot.indexes} | {""})

@@ -33,7 +33,9 @@ __all__ = [
 ]
 
 NULL_ELEMENTS = "null_elements"
+"""Name of the metadata field that counts the elements that are NULL."""
 NAN_ELEMENTS = "nan_elements"
+"""Name of the metadata field that counts the elements that are NaN."""
 
 _NOT_CARRIED = ("interval year", "interval month")  # Arrow has no form of them inside an array
 

@@ -89,6 +89,7 @@ class Pattern:
 
 
 Test: TypeAlias = Among | Compare | Affix | Pattern
+"""What a predicate asks of every value that is neither NULL nor NaN."""
 
 NOTHING = Among()
 """The test that no ordinary value passes."""
@@ -118,11 +119,26 @@ class Leaf:
 
 
 def read_leaf(node: Expression) -> Leaf | None:
-    """Take a vertex of the normalised tree apart, or ``None`` when it is no leaf predicate with constant operands."""
+    """Take a vertex of the normalised tree apart, or ``None`` when it is no leaf predicate with constant operands.
+
+    Filters and clauses of one query ask this of the same vertices several times, and a vertex may have a thousand
+    options.  So what was read is remembered by the vertex itself.  Equality would not do: ``1``, ``1.0`` and ``TRUE``
+    are equal in Python.  Vertices do not change, and no other has its number while it is held here.
+    """
+    known = _known.get(id(node))
+    if known is not None:
+        return known[1]
     leaf = _read(node)
-    if leaf is None or not _is_encodable(leaf.test):
-        return None
+    if leaf is not None and not _is_encodable(leaf.test):
+        leaf = None
+    if len(_known) >= _MOST_KNOWN:
+        _known.clear()
+    _known[id(node)] = (node, leaf)
     return leaf
+
+
+_MOST_KNOWN = 256
+_known: dict[int, tuple[Expression, Leaf | None]] = {}
 
 
 def _read(node: Expression) -> Leaf | None:

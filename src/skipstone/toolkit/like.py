@@ -20,6 +20,7 @@ class Wildcard(Enum):
 
 
 LikeTokens: TypeAlias = tuple[str | Wildcard, ...]
+"""A LIKE pattern in pieces: texts, and the wildcards between them."""
 
 
 def parse_like(pattern: str, escape: str = "\\") -> LikeTokens | None:

@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 FLOATING = ("float", "double")
+"""The types that have NaN."""
 
 # Anchored on purpose: `string collate X`, `interval` (calendar) and types of later releases do not match.
 _ATOMIC = re.compile(

@@ -56,6 +56,7 @@ def queries(spark, data):
     report = dataset.create_indexes(MinMaxIndex("id"), BloomFilterIndex("name"), ValueListIndex("age"))
     found = {"indexed": report.indexed, "described": type(dataset.describe()).__module__}
     found["described_rows"] = [row["name"] for row in dataset.describe().collect()]
+    found["described_shown"] = [dataset.describe()._repr_html_(), str(dataset.describe()), dataset._repr_html_()]
     read = spark.read.parquet(data)
     found["by_range"] = answer(spark, read.where("id BETWEEN 30 AND 40"))
     found["by_bloom"] = answer(spark, read.where(F.col("name") == "n77"))

@@ -68,6 +68,7 @@ def test_the_verbs_of_a_dataset(found):
     assert found["indexed"] == 4
     assert found["described"].startswith("pyspark.sql.connect")
     assert found["described_rows"] == ["minmax(id)", "bloomfilter(name)", "valuelist(age)"]
+    assert all("bloomfilter(name)" in shown for shown in found["described_shown"])
     assert "reads 1 of 4 objects" in found["explained"]
     assert "minmax(id)[id = 3]" in found["explained"]
     assert "no index serves length(name) = 2" in found["explained"]

@@ -24,6 +24,7 @@ from skipstone.errors import (
     MetadataStoreError,
     MetadataTooNewError,
 )
+from skipstone.indexing.records import ReaderRecord
 from skipstone.stores import drafts
 from skipstone.stores.manifest import Manifest
 from skipstone.stores.metadata_store import Change, ColumnRecord, IndexRecord, ReadProfile
@@ -107,8 +108,9 @@ def test_the_manifest_keeps_every_field_of_a_record(store, base, tmp_path):
         refreshed="r",
         functions={"getAgentName": "version 1"},
         lookups={"low": "set"},
+        reader=ReaderRecord("csv", {"sep": "\u0001\ud800"}, '{"type": "struct", "fields": []}'),
     )
-    for part in (full, full.columns[0], full.profile):
+    for part in (full, full.columns[0], full.profile, full.reader):
         for item in fields(part):
             given = getattr(part, item.name) not in (item.default, {}, ())
             assert given or item.name == "sealed", f"give {item.name} a value in this test"

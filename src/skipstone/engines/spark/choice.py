@@ -1,13 +1,13 @@
 """A choice among the indexes of a dataset, carried to the planner by a setting of the session that plans.
 
-A report plans a query again without one of its indexes.  Between the thread that asks for a plan and the one that makes
-it lies the JVM, so the choice travels with the rest of the session's settings.
+A report plans a query again without some of its indexes.  Between the thread that asks for a plan and the one that
+makes it lies the JVM, so the choice travels with the rest of the session's settings.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from skipstone.errors import SettingError
 
@@ -19,15 +19,15 @@ CHOICE = "choice"
 
 @dataclass(frozen=True)
 class Choice:
-    """One index of a dataset ``alone``, or all but that one; those of other datasets are left in sight."""
+    """Some indexes of a dataset ``alone``, or all but those; the indexes of other datasets are left in sight."""
 
     root: str
-    index: str
+    indexes: tuple[str, ...]
     alone: bool
 
     def __call__(self, root: str, index: str) -> bool:
         """Whether a plan may use an index."""
-        return root != self.root or (index == self.index) == self.alone
+        return root != self.root or (index in self.indexes) == self.alone
 
     def __str__(self) -> str:
         return json.dumps(asdict(self))
@@ -43,12 +43,13 @@ class Choice:
 
         Examples
         --------
-        >>> choice = Choice("file:/d", "minmax(a)", alone=True)
+        >>> choice = Choice("file:/d", ("minmax(a)",), alone=True)
         >>> Choice.read(str(choice)) == choice
         True
         """
         try:
-            return cls(**json.loads(text))
+            read = cls(**json.loads(text))
+            return replace(read, indexes=tuple(read.indexes))
         except (TypeError, ValueError):
             msg = f"spark.skipstone.{CHOICE} is {text!r}, but it is for reports alone: unset it"
             raise SettingError(msg) from None

@@ -275,14 +275,32 @@ class Scan:
         DatasetError
             When an object cannot be read, or has changed since a query listed it.
         """
+        return self._of_queries("indicators", "the indicators cannot be measured", root, queries)
+
+    def audit(
+        self, root: str, queries: Sequence[DataFrame], objects: int, size: int, seed: int
+    ) -> list[list[dict[str, Any]]]:
+        """Look for rows that queries ask for in objects that they leave out, at most so many objects and bytes a scan.
+
+        Raises
+        ------
+        DatasetError
+            When an object cannot be read, or has changed since a query listed it.
+        """
+        return self._of_queries("audit", "the queries cannot be audited", root, queries, objects, size, seed)
+
+    def _of_queries(
+        self, method: str, problem: str, root: str, queries: Sequence[DataFrame], *more: int
+    ) -> list[list[dict[str, Any]]]:
+        """Ask the bridge about queries: a list for each, with an entry for each of its scans of this dataset."""
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import IllegalArgumentException
 
         planned = self._list(query._jdf for query in queries)
         try:
-            return list(json.loads(self.client._bridge.indicators(self.handle, root, planned)))
+            return list(json.loads(getattr(self.client._bridge, method)(self.handle, root, planned, *more)))
         except (IllegalArgumentException, Py4JJavaError) as error:
-            msg = f"the indicators cannot be measured: {said_by(error)}"
+            msg = f"{problem}: {said_by(error)}"
             raise DatasetError(msg) from error
 
     def _list(self, items: Iterable[Any]) -> Any:

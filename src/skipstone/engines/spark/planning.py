@@ -37,6 +37,9 @@ from skipstone.functions.inverses.implication import InverseImplication
 from skipstone.indexing.relation import Relation
 from skipstone.querying.elements import ElementImplication
 from skipstone.querying.plan import Plan, plan_scan
+from skipstone.querying.plan_tally import Tally, plan_tally
+from skipstone.querying.plan_top import plan_top
+from skipstone.querying.top_k import Top
 from skipstone.settings import complain_once
 from skipstone.stores.elasticsearch.store import ElasticsearchStore
 from skipstone.stores.memory import InMemoryStore
@@ -98,6 +101,10 @@ class SparkPlanner:
             chosen = None if choice is None else Choice.read(choice)
             with gathered_evidence() as evidence, surroundings(self._spark, relation).hold() as looked_at:
                 plan = plan_scan(relation, expression, store, functions, chosen)
+                if request.get("top") is not None:
+                    plan = plan_top(plan, Top.of(request["top"]), relation, store, functions, chosen)
+                if request.get("tally") is not None:
+                    plan = plan_tally(plan, Tally.of(request["tally"]), relation, store, functions, chosen)
             plan = replace(plan, evidence=frozenset(evidence), environment=rests_on(plan.environment, looked_at))
         except SkipstoneError as error:
             return Plan(not_used=(str(error),))
@@ -135,7 +142,9 @@ class SparkPlanner:
 
     def _remember(self, key: int, plan: Plan, store: MetadataStore) -> None:
         """Keep a bounded number of plans and snapshots; a plan without its answer, which has a byte per object."""
-        labelled = replace(plan, decisions=tuple(replace(d, evaluation=None) for d in plan.decisions))
+        labelled = replace(
+            plan, decisions=tuple(replace(d, evaluation=None) for d in plan.decisions), top=None, tally=None
+        )
         with self._lock:
             self._plans[key] = labelled
             while len(self._plans) > _MOST_PLANS:
@@ -156,13 +165,21 @@ def _response(key: int, plan: Plan, read_seconds: float) -> bytes:
     """Pack the answer: a JSON header with its length before it, then a bitmap per snapshot that was evaluated."""
     snapshots: list[dict[str, Any]] = []
     bitmaps: list[bytes] = []
-    for decision in plan.decisions:
+    top = plan.top
+    for number, decision in enumerate(plan.decisions):
         evaluation = decision.evaluation
         everything = evaluation is None or bool(evaluation.kept.all())
         rows = decision.snapshot.object_count
-        snapshots.append({"id": decision.snapshot.id, "rows": rows, "all": everything})
+        ranks = None if top is None else top.ranks[number]
+        facts = None if plan.tally is None else plan.tally[number]
+        said = {"all": everything, "ranked": ranks is not None, "tallied": 0 if facts is None else facts.shape[1]}
+        snapshots.append({"id": decision.snapshot.id, "rows": rows, **said})
         if evaluation is not None and not everything:
             bitmaps.append(np.packbits(evaluation.kept, bitorder="little").tobytes())
+        if ranks is not None:
+            bitmaps.append(ranks.astype("<i4").tobytes())
+        if facts is not None:
+            bitmaps.append(facts.astype("<i8").tobytes())
     header = json.dumps(
         {
             "snapshots": snapshots,
@@ -173,9 +190,11 @@ def _response(key: int, plan: Plan, read_seconds: float) -> bytes:
             "metadata_read_seconds": read_seconds,
             "refuse": plan.refusal,
             "indexed": plan.indexed,
+            "columns": plan.covered,
             "environment": plan.environment,
             "evidence": sorted(plan.evidence),
             "plan": key,
+            "top": None if top is None else {**top.places, "question": str(top.question)},
         }
     ).encode()
     return b"".join([len(header).to_bytes(_HEADER_BYTES, "big"), header, *bitmaps])

@@ -52,7 +52,7 @@ def register(spark: SparkSession, *, order: Literal["lat_lng", "lng_lat"] = "lat
         msg = f"order={order!r} is not an order of coordinates: give 'lat_lng' or 'lng_lat'"
         raise SettingError(msg)
     if find_spec("shapely") is None:
-        msg = "functions on geometries need shapely: pip install skipstone[geo], on the executors as well"
+        msg = "functions on geometries need shapely: pip install 'skipstone[geo]', on the executors as well"
         raise PluginError(msg)
     from pyspark.sql import functions as spark_functions
 

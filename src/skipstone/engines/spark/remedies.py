@@ -1,26 +1,34 @@
-"""What to do about a predicate that no index serves: the indexes that would, tried out on it."""
+"""What to do about a predicate that no index serves: the indexes that would, tried out on it.
+
+What to do about everything else is in the table of ``reasons``.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from skipstone import registry
+from skipstone.engines.spark.reasons import reason_of
 from skipstone.expressions.tree import And, Call, Column, Expression, Not, Or
 from skipstone.indexes.affix import SuffixIndex
 from skipstone.indexes.bloom_filter import BloomFilterIndex
+from skipstone.indexes.geo_box.regions import read_region
+from skipstone.indexes.hybrid import HybridIndex
 from skipstone.indexes.minmax import MinMaxIndex
 from skipstone.indexes.value_list import ValueListIndex
 from skipstone.querying.generate_clause import generate_clause
 from skipstone.querying.plan import unserved, unserved_sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from skipstone.indexing.index import Index
+    from skipstone.indexing.records import IndexRecord
     from skipstone.querying.generate_clause import Labelled
-    from skipstone.querying.plan import Decision
+    from skipstone.querying.plan import Decision, Plan
 
-__all__ = ["advice", "held_up", "remedy", "would_serve"]
+__all__ = ["Lack", "advice", "held_up", "lacks", "remedies", "remedy", "would_serve"]
 
 _TRIED: Final[dict[str, Callable[[str], Index]]] = {
     "MinMaxIndex({})": MinMaxIndex,
@@ -86,12 +94,92 @@ def remedy(leaf: Expression, there: Collection[str] = ()) -> str:
     return ""
 
 
+def remedies(reasons: Iterable[str], plan: Plan | None) -> list[str]:
+    """Return what to do about each reason, as the end of its sentence: empty where that says so itself.
+
+    ``plan`` is what the reasons come from, as long as the planner remembers it.
+    """
+    found: dict[str, str] = {}
+    for decision in plan.decisions if plan is not None else ():
+        found |= advice(decision)
+    return [found[reason] if reason in found else _from_the_table(reason) for reason in reasons]
+
+
+def _from_the_table(reason: str) -> str:
+    """Return what the table has for a reason."""
+    known = reason_of(reason)
+    return "" if known is None or known.said or known.name == "unserved" else f"; {known.remedy}"
+
+
 def advice(decision: Decision) -> dict[str, str]:
     """Return what would serve the predicates that nothing serves, by the sentence that says so."""
     if decision.labelled is None:
         return {}
     there = {record.name for record in decision.snapshot.indexes}
-    return {unserved_sentence(leaf): remedy(leaf, there) for leaf in unserved(decision.labelled)}
+    records = decision.snapshot.indexes
+    return {
+        unserved_sentence(leaf): f"{_half_a_place(leaf, records)}{remedy(leaf, there)}"
+        for leaf in unserved(decision.labelled)
+    }
+
+
+def _half_a_place(leaf: Expression, records: Iterable[IndexRecord]) -> str:
+    """Return that an index of places needs the other coordinate, where a predicate bounds one of two."""
+    for record in records:
+        columns = tuple(column.name for column in record.columns)
+        region = read_region(leaf, columns) if record.type_name == "geobox" and len(columns) == 2 else None
+        if region is not None and len(region.bounds) == 1:
+            other = columns[1 - next(iter(region.bounds))]
+            return f"; {record.name} needs ranges on both columns: add one on {other}"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """A predicate that no index serves: its column, and the index to make for it."""
+
+    predicate: str
+    column: str
+    index: Index
+
+
+def lacks(plan: Plan | None) -> list[Lack]:
+    """Return the predicates of a planned scan that nothing serves and an index would, with the index to choose.
+
+    Where several would serve, it is the one that does most without knowing the data: bounds for what only they and
+    value lists serve (ranges), else lists that become filters where there are too many values (equality), else lists.
+    """
+    if plan is None or plan.condition is None:
+        return []
+    there = {record.name for decision in plan.decisions for record in decision.snapshot.indexes}
+    trees = [decision.labelled for decision in plan.decisions if decision.labelled is not None]
+    if not plan.decisions:
+        trees = [generate_clause(plan.condition, (), registry.implications())]
+    chosen = {str(leaf): _chosen(leaf, there) for labelled in trees for leaf in unserved(labelled)}
+    found = [Lack(text, index.columns[0], index) for text, index in chosen.items() if index is not None]
+    return [lack for lack in found if lack.column not in _refused(plan)]
+
+
+def _refused(plan: Plan) -> set[str]:
+    """Return the columns of indexes that are there but are not used: another index would be refused like them."""
+    records = [record for decision in plan.decisions for record in decision.snapshot.indexes]
+    refused = [r for r in records if any(sentence.startswith(f"{r.name}: ") for sentence in plan.not_used)]
+    return {column.name for record in refused for column in record.columns}
+
+
+def _chosen(leaf: Expression, there: Collection[str]) -> Index | None:
+    """Return the index to make for a predicate."""
+    columns = {vertex.name: vertex for vertex in leaf.walk() if isinstance(vertex, Column)}
+    if len(columns) != 1:
+        return None
+    ((name, column),) = columns.items()
+
+    def serves(index: Index) -> bool:
+        return index.name not in there and index.supports((column.type,)) and _serves(leaf, index)
+
+    equality = serves(BloomFilterIndex(name))
+    order: list[Index] = [HybridIndex(name)] if equality else [MinMaxIndex(name), ValueListIndex(name)]
+    return next(filter(serves, order), None)
 
 
 def held_up(labelled: Labelled) -> Iterator[tuple[Expression, list[Expression]]]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skipstone.engines.spark.remedies import advice, held_up
+from skipstone.engines.spark.remedies import held_up, remedies
 from skipstone.expressions.tree import And, Expression, Not, Or
+from skipstone.querying.plan import SKIPS_NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from skipstone.engines.spark.scan_stats import ScanStats
+    from skipstone.engines.spark.scan_stats import AggregateStats, JoinStats, ScanStats
     from skipstone.querying.generate_clause import Labelled
     from skipstone.querying.plan import Plan
 
@@ -38,21 +39,27 @@ def _scan_text(number: int, of: int, scan: ScanStats, plan: Plan | None) -> str:
             f"{scan.bytes_skipped:,} of {scan.bytes_total:,} bytes"
         ),
     ]
+    if scan.skipped_by_top:
+        lines.append(f"  by top-k: {scan.skipped_by_top:,} of those skipped; the query needs {scan.top}")
     if counts.unindexed or counts.stale:
         lines.append(f"  among those read: {counts.unindexed:,} not indexed, {counts.stale:,} changed since indexing")
     if scan.error:
-        lines.append(f"  problem: {scan.error}")
+        lines.append(f"  problem: {scan.error}{''.join(remedies([scan.error], None))}")
     for decision in plan.decisions if plan is not None else ():
         if decision.labelled is not None:
             lines += [
                 "  predicate, with the clauses that represent its parts:",
-                *_tree(decision.labelled),
+                *_tree(decision.labelled, decision.idle),
             ]
     lines.append(f"  clause: {scan.clause or 'none'}")
     lines.append(f"  indexes used: {', '.join(scan.used) or 'none'}")
     if scan.not_used:
         lines += ["  not used:", *(f"    - {reason}" for reason in _with_remedies(scan, plan))]
     spent = ", ".join(f"{what} {seconds * 1000:.1f} ms" for what, seconds in scan.seconds.items())
+    if scan.joins is not None:
+        lines += _joins_text(scan.joins)
+    if scan.aggregates is not None:
+        lines += _aggregates_text(scan.aggregates)
     lines.append(
         f"  planning: {scan.planning_seconds * 1000:.1f} ms{f' ({spent})' if spent else ''}, "
         f"{scan.metadata_bytes_read:,} bytes of metadata read"
@@ -60,15 +67,28 @@ def _scan_text(number: int, of: int, scan: ScanStats, plan: Plan | None) -> str:
     return "\n".join(lines)
 
 
+def _joins_text(joins: JoinStats) -> Iterator[str]:
+    """Tell what keys of joins and values of subqueries did when the query ran."""
+    yield f"  by {joins.reason}: skips {joins.skipped:,} of these objects, {joins.bytes_skipped:,} bytes"
+    yield from (f"    - {key}" for key in joins.keys)
+    yield f"    clause: {joins.clause or 'none'}"
+    yield from (f"    not used: {reason}" for reason in joins.not_used)
+    yield f"    in {joins.seconds * 1000:.1f} ms, when the query ran"
+
+
+def _aggregates_text(aggregates: AggregateStats) -> Iterator[str]:
+    """Tell what metadata answered when the query ran."""
+    answered = f"{aggregates.answered:,} of these objects, {aggregates.bytes_skipped:,} bytes"
+    yield f"  counts and extremes from metadata: {answered}; asked {', '.join(aggregates.used) or 'no index'}"
+    yield from (f"    not used: {reason}" for reason in aggregates.not_used)
+    yield f"    in {aggregates.seconds * 1000:.1f} ms, when the query ran"
+
+
 def _with_remedies(scan: ScanStats, plan: Plan | None) -> Iterator[str]:
     """Yield why something was not used, each with what to do where that is known, and which ORs are held up by it."""
-    decisions = plan.decisions if plan is not None else ()
-    found: dict[str, str] = {}
-    for decision in decisions:
-        found |= advice(decision)
-    for reason in scan.not_used:
-        yield f"{reason}{found.get(reason, '')}"
-    for decision in decisions:
+    for reason, remedy in zip(scan.not_used, remedies(scan.not_used, plan), strict=True):
+        yield f"{reason}{remedy}"
+    for decision in plan.decisions if plan is not None else ():
         for vertex, missing in held_up(decision.labelled) if decision.labelled is not None else ():
             yield f"{_cut(vertex)} cannot skip because of {' and '.join(map(_cut, missing))}"
 
@@ -79,24 +99,25 @@ def _cut(node: Expression) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def _tree(labelled: Labelled) -> Iterator[str]:
-    """Draw the labelled tree, a line per vertex, cut when it is very long."""
-    lines = list(_vertex(labelled.tree, labelled, 2))
+def _tree(labelled: Labelled, idle: frozenset[str]) -> Iterator[str]:
+    """Draw the labelled tree, a line per vertex, cut when it is very long; clauses that skipped nothing are marked."""
+    lines = list(_vertex(labelled.tree, labelled, 2, idle))
     yield from lines[:_MOST_LINES]
     if len(lines) > _MOST_LINES:
         yield f"    … {len(lines) - _MOST_LINES:,} more lines"
 
 
-def _vertex(node: Expression, labelled: Labelled, depth: int) -> Iterator[str]:
+def _vertex(node: Expression, labelled: Labelled, depth: int, idle: frozenset[str]) -> Iterator[str]:
     """Draw one vertex and what is below it."""
-    label = " and ".join(map(str, labelled.labels.get(node, ())))
+    written = dict.fromkeys(map(str, labelled.labels.get(node, ())))
+    label = " and ".join(f"{text} ({SKIPS_NOTHING})" if text in idle else text for text in written)
     mark = f"   ⇐ {label}" if label else ""
     if isinstance(node, And | Or):
         yield f"{'  ' * depth}{type(node).__name__.upper()}{mark}"
         for term in node.terms:
-            yield from _vertex(term, labelled, depth + 1)
+            yield from _vertex(term, labelled, depth + 1, idle)
     elif isinstance(node, Not):
         yield f"{'  ' * depth}NOT{mark}"
-        yield from _vertex(node.child, labelled, depth + 1)
+        yield from _vertex(node.child, labelled, depth + 1, idle)
     else:
         yield f"{'  ' * depth}{node}{mark}"

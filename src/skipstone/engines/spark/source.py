@@ -126,9 +126,9 @@ class SparkSource:
         aggregated = list((index.aggregates(bound.types) or {}).values())
         return recorded_functions(self.scan, index.name, (computed, aggregated), index.functions, when)
 
-    def progress(self, title: str, *, wanted: bool | None) -> AbstractContextManager[None]:
-        """Show how many tasks of the running job have ended, while a block runs."""
-        return shown_progress(self.spark, title, wanted=wanted)
+    def progress(self, objects: Sequence[DataObject], *, wanted: bool | None) -> AbstractContextManager[None]:
+        """Show how many of these objects the running job is through with, while a block runs."""
+        return shown_progress(self.spark, objects, wanted=wanted)
 
     def read(self, objects: Sequence[DataObject]) -> tuple[DataFrame, int]:
         """Return a DataFrame over objects of the last listing, and the length up to which one is read whole.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from skipstone.indexing.row_counts import known_counts
 from skipstone.stores.elasticsearch.directory import (
     PIECE_BYTES,
     Chunk,
@@ -109,7 +110,7 @@ class NewPart:
         fields: dict[str, SearchField] = {}
         used = dict.fromkeys(_MOST_SLOTS, 0)
         nested = characters = 0
-        row_count = _whole(table, "row_count")
+        row_count = known_counts(_whole(table, "row_count"))
         for record in records:
             names = {name: field_column(record.id, name) for name in record.fields}
             if not names or not all(column in table.column_names for column in names.values()):

@@ -88,3 +88,31 @@ def test_a_compiler_error_is_one_line_and_leaves_nothing(monkeypatch, cache, tmp
         build.build(cache / "out.jar")
     assert "\n" not in str(error.value)
     assert not list(cache.iterdir())
+
+
+def test_the_first_compilation_says_what_it_does_and_where(monkeypatch, cache, caplog):
+    monkeypatch.setattr(build, "build", lambda jar: write_jar(jar, build.source_hash()))
+    jar = build.bridge_jar()
+    build.bridge_jar()
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"  # seen where nobody has set up logging
+    assert "compiles its bridge" in record.getMessage()
+    assert str(jar) in record.getMessage()
+
+
+def test_a_cache_that_cannot_be_written_to_says_what_to_do(monkeypatch, cache, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SKIPSTONE_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(BridgeBuildError, match=r"file/cache cannot be written to.*SKIPSTONE_CACHE.*make wheel"):
+        build.bridge_jar()
+
+
+def test_a_cache_that_cannot_be_written_to_serves_if_the_jar_is_there(monkeypatch, cache):
+    monkeypatch.setattr(build, "build", lambda jar: write_jar(jar, build.source_hash()))
+    jar = build.bridge_jar()
+
+    def refuse(path):
+        raise AssertionError(f"{path} is locked")
+
+    monkeypatch.setattr(build, "_locked", refuse)
+    assert build.bridge_jar() == jar

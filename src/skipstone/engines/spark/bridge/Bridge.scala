@@ -43,6 +43,10 @@ object Bridge {
   def indicators(scan: FileScan, root: String, queries: java.util.List[classic.Dataset[_]]): String =
     new Indicators(scan, root).of(queries.asScala.toSeq)
 
+  /** See [[Indicators.audit]]. */
+  def audit(scan: FileScan, root: String, queries: java.util.List[classic.Dataset[_]], objects: Int, bytes: Long, seed: Long): String =
+    new Indicators(scan, root).audit(queries.asScala.toSeq, objects, bytes, seed)
+
   def scan(df: classic.Dataset[_]): FileScan = FileScan.of(df)
 
   /** A scan whose settings nobody changes; see [[FileScan.pinned]]. */

@@ -53,28 +53,53 @@ private[skipstone] class FixedFileIndex(
 
 /** Which objects of a listing a query does not need, and the version of the listing that this was decided on. */
 private[skipstone] class Decided(
-    base: FileIndex, version: Option[AnyRef], val listing: Listing, selected: Array[Boolean], keep: BitSet) {
+    base: FileIndex, version: Option[AnyRef], val listing: Listing, selected: Array[Boolean], keep: BitSet,
+    val topped: Option[Topped] = None) {
   private val listed = version.map(new WeakReference(_))
 
   /** Whether Spark would list now what it listed then. */
   def isCurrent: Boolean = listed.exists(l => Listing.version(base).exists(_ eq l.get))
 
-  private lazy val skipped: Map[Path, FileStatus] =
-    selected.indices.iterator.filter(selected(_)).flatMap(d => listing.starts(d) until listing.starts(d + 1))
-      .filterNot(keep.get).map(i => listing.files(i).getPath -> listing.files(i).fileStatus).toMap
+  private def states(objects: Iterator[Int]): Map[Path, FileStatus] =
+    objects.map(i => listing.files(i).getPath -> listing.files(i).fileStatus).toMap
 
-  /** A listing without the objects that are not needed, where they are as they were. */
-  def without(directories: Seq[PartitionDirectory]): Seq[PartitionDirectory] = directories.map { d =>
-    d.copy(files = d.files.filterNot(f => skipped.get(f.getPath).exists(Listing.sameState(_, f.fileStatus))))
+  private lazy val skipped: Map[Path, FileStatus] = states(
+    selected.indices.iterator.filter(selected(_)).flatMap(d => listing.starts(d) until listing.starts(d + 1)).filterNot(keep.get))
+
+  /** Of some objects of a listing those that are not needed, as they were; by their numbers where it is the same listing. */
+  def skippedOf(now: Listing, objects: BitSet): BitSet = {
+    val out = new BitSet(now.files.length)
+    if (now eq listing) {
+      selected.indices.filter(selected(_)).foreach(d => out.set(listing.starts(d), listing.starts(d + 1)))
+      out.and(objects)
+      out.andNot(keep)
+    } else objects.stream().forEach(i => if (skips(now.files(i))) out.set(i))
+    out
+  }
+
+  /** Whether an object is one that is not needed, as it was. */
+  def skips(file: FileStatusWithMetadata): Boolean = skipped.get(file.getPath).exists(Listing.sameState(_, file.fileStatus))
+
+  /** The objects that are not needed because of others, which were counted. */
+  private lazy val (needless, counted) = topped.fold((Set.empty[Path], Map.empty[Path, FileStatus])) { t =>
+    (t.skipped.stream().toArray.map(listing.files(_).getPath).toSet, states(t.counted.stream().toArray.iterator))
+  }
+
+  /** A listing without the objects that are not needed, where they are as they were, and so are those that they are not
+    * needed for. */
+  def without(directories: Seq[PartitionDirectory]): Seq[PartitionDirectory] = {
+    val found = directories.iterator.flatMap(_.files).count(f => counted.get(f.getPath).exists(Listing.sameState(_, f.fileStatus)))
+    val here = if (found == counted.size) Set.empty[Path] else needless
+    directories.map(d => d.copy(files = d.files.filterNot(f => !here(f.getPath) && skips(f))))
   }
 }
 
 /** What was decided of a scan, for those who look at its plan. */
-private[skipstone] class Outcome(val kept: Int, val total: Int, val bytesSkipped: Long) {
+private[skipstone] class Outcome(val kept: Int, val total: Int, val bytesSkipped: Long, run: Option[JoinOutcome] = None) {
   /** How long deciding took; known a moment after the rest. */
   @volatile var nanoseconds: Long = 0L
 
-  def counts: String = s"$kept of $total objects"
+  def counts: String = s"$kept of $total objects" + run.fold("")(r => s" (${r.skipped} left out by ${r.reason})")
 }
 
 /**
@@ -87,6 +112,8 @@ private[skipstone] class Outcome(val kept: Int, val total: Int, val bytesSkipped
  *
  * A plan may run after `base` was refreshed by someone else (an INSERT into the table, REFRESH TABLE), and the index of a
  * catalog table asks for its partitions in each run. Spark reads what is listed when a scan first runs; so does this.
+ *
+ * `under` is what was planned by filters, where keys of joins or values of subqueries left out more when the query ran.
  */
 private[skipstone] class SkipstoneFileIndex(
     val base: FileIndex,
@@ -94,9 +121,10 @@ private[skipstone] class SkipstoneFileIndex(
     digest: String,
     keptBytes: Long,
     val planned: Outcome,
-    decided: Decided,
-    val still: Still) extends ListedFileIndex {
-  @volatile private var refreshed = false
+    val decided: Decided,
+    val still: Still,
+    under: Option[SkipstoneFileIndex] = None) extends ListedFileIndex {
+  @volatile private var refreshedItself = false
   @volatile private var listed: FileIndex = base
 
   /** All that was there when the scan first ran; before that, `base`. */
@@ -120,12 +148,14 @@ private[skipstone] class SkipstoneFileIndex(
     }
 
   override def refresh(): Unit = {
-    refreshed = true
+    refreshedItself = true
     base.refresh()
   }
 
   /** Whether all that `base` lists is read, since what was planned is no longer known to be right. */
   def standsAside: Boolean = refreshed
+
+  private def refreshed: Boolean = refreshedItself || under.exists(_.refreshed)
 
   private def contents: String = if (refreshed) "" else digest
 

@@ -52,6 +52,51 @@ private[skipstone] class Indicators(dataset: FileScan, root: String) {
     }
   }
 
+  /**
+   * Look into some of the objects that the queries' plans leave out, at most so many of a scan and so many bytes, but one at
+   * least: do they hold a row that satisfies the condition? A list for each query, with an object for each of its scans.
+   */
+  def audit(queries: Seq[classic.Dataset[_]], objects: Int, bytes: Long, seed: Long): String = {
+    val random = new scala.util.Random(seed)
+    Json.text { g =>
+      g.writeStartArray()
+      queries.foreach { query =>
+        g.writeStartArray()
+        scansOf(query).foreach(audit(g, _, objects, bytes, random))
+        g.writeEndArray()
+      }
+      g.writeEndArray()
+    }
+  }
+
+  private def audit(g: JsonGenerator, scan: PlannedScan, most: Int, mostBytes: Long, random: scala.util.Random): Unit = {
+    val skipped = scan.selected.clone().asInstanceOf[BitSet]
+    skipped.andNot(scan.kept)
+    val looked = new BitSet()
+    var bytes = 0L
+    random.shuffle(skipped.stream().toArray.toSeq).iterator.takeWhile(_ => looked.cardinality < most).foreach { i =>
+      val size = scan.listing.lengths(i)
+      if (looked.isEmpty || bytes + size <= mostBytes) {
+        looked.set(i)
+        bytes += size
+      }
+    }
+    val hits = if (looked.isEmpty) (_: Int) => 0L else countAlone(scan, looked)
+    val lost = looked.stream().toArray.toSeq.filter(hits(_) > 0)
+    lost.foreach(i => refuseChanged(scan.listing.files(i)))
+    g.writeStartObject()
+    g.writeStringField("condition", scan.condition.map(_.sql.take(2000)).orNull)
+    g.writeNumberField("objects", scan.selected.cardinality)
+    g.writeNumberField("skipped", skipped.cardinality)
+    g.writeNumberField("bytes_skipped", JoinRule.bytes(scan.listing, skipped))
+    g.writeNumberField("looked_into", looked.cardinality)
+    g.writeNumberField("bytes_looked_into", bytes)
+    g.writeNumberField("lost", lost.size)
+    g.writeNumberField("rows_lost", lost.map(hits).sum)
+    Json.strings(g, "lost_objects", lost.take(10).map(i => scan.listing.files(i).getPath.toString))
+    g.writeEndObject()
+  }
+
   private def scansOf(query: classic.Dataset[_]): Seq[PlannedScan] = {
     // A DataFrame is planned once; the same plan in a new one is planned anew.
     val execution = classic.Dataset.ofRows(query.sparkSession, query.queryExecution.analyzed).queryExecution
@@ -94,8 +139,10 @@ private[skipstone] class Indicators(dataset: FileScan, root: String) {
     found.toSeq
   }
 
-  private def countAlone(scan: PlannedScan): Int => Long = {
-    val (relation, number) = numberedObjects(scan, scan.selected)
+  private def countAlone(scan: PlannedScan): Int => Long = countAlone(scan, scan.selected)
+
+  private def countAlone(scan: PlannedScan, objects: BitSet): Int => Long = {
+    val (relation, number) = numberedObjects(scan, objects)
     val counts = run(scan, Project(Seq(number), Filter(scan.condition.get, relation)))
       .groupBy(FileScan.ObjectColumn).count().collect().map(r => r.getInt(0) -> r.getLong(1)).toMap
     counts.getOrElse(_, 0L)

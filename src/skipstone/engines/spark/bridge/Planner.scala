@@ -1,6 +1,6 @@
 package org.apache.spark.sql.skipstone
 
-import java.nio.ByteBuffer
+import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent._
 import java.util.concurrent.atomic.{AtomicInteger, AtomicLong}
@@ -24,7 +24,8 @@ trait Planner {
 
   /**
    * Answer: int32 big-endian length of the header, the header (UTF-8 JSON), then for each snapshot
-   * that is not `all` its bitmap of ceil(rows / 8) bytes, least significant bit first, 1 = keep.
+   * that is not `all` its bitmap of ceil(rows / 8) bytes, least significant bit first, 1 = keep, for each that is
+   * `ranked` [[TopK.Fields]] int32 a row, and for each that is `tallied` so many int64 a row (see [[Held]]), little-endian.
    */
   def plan(key: Long, text: String): Array[Byte]
 
@@ -41,20 +42,28 @@ trait Planner {
 /** Thrown into a query in force mode only: an indexed dataset that no index can serve. */
 class SkipstoneForceException(message: String) extends RuntimeException(message)
 
-/** A snapshot of metadata and which of its rows are kept; `bits` is null when all are. */
-private[skipstone] case class Kept(id: String, rows: Int, bits: Array[Byte]) {
+/** A snapshot of metadata and which of its rows are kept; `bits` is null when all are. `ranks`: see [[TopK.Fields]]; `held`:
+  * see [[Held]]. */
+private[skipstone] case class Kept(id: String, rows: Int, bits: Array[Byte], ranks: Array[Int] = null, held: Array[Long] = null) {
   def keeps(row: Int): Boolean = bits == null || ((bits(row >> 3) >> (row & 7)) & 1) == 1
 }
 
 private[skipstone] case class Decision(header: JsonNode, kept: Seq[Kept]) {
   def refusal: Option[String] = Option(header.get("refuse")).filterNot(_.isNull).map(_.asText)
   /** The groups of the [[Environment]] that the decision rests on. */
-  def environment: Set[String] = texts("environment").toSet
+  def environment: Set[String] = Decision.texts(header, "environment").toSet
   /** The files of modules that it rests on. */
-  def evidence: Seq[String] = texts("evidence")
-
-  private def texts(name: String): Seq[String] = Option(header.get(name)).toSeq.flatMap(_.elements().asScala.map(_.asText))
+  def evidence: Seq[String] = Decision.texts(header, "evidence")
+  /** Whether something is known of where rows stand in the query's order, and the rank of NULL and of NaN there. */
+  def ranked: Boolean = header.path("top").isObject
+  def question: String = header.path("top").path("question").asText
+  def place(name: String): Int = header.path("top").path(name).asInt
   def indexed: Boolean = Option(header.get("indexed")).map(_.asBoolean).getOrElse(kept.nonEmpty)
+}
+
+private[skipstone] object Decision {
+  def texts(header: JsonNode, name: String): Seq[String] =
+    Option(header.get(name)).toSeq.flatMap(_.elements().asScala.map(_.asText))
 }
 
 private[skipstone] object PlannerCalls {
@@ -101,7 +110,7 @@ private[skipstone] object PlannerCalls {
       case _: TimeoutException =>
         Companion.timedOut(milliseconds)
         future.cancel(true)
-        throw new IllegalStateException(s"planner gave no answer within $milliseconds ms")
+        throw new TimeoutException(s"planner gave no answer within $milliseconds ms")
       case e: ExecutionException => throw e.getCause
       case e: InterruptedException =>
         future.cancel(true)
@@ -164,7 +173,22 @@ private[skipstone] object PlannerCalls {
         buffer.get(bitmap)
         bitmap
       }
-      Kept(node.get("id").asText, rows, bits)
+      val ranks = if (!node.path("ranked").asBoolean(false)) null else {
+        val numbers = new Array[Int](Math.multiplyExact(rows, TopK.Fields))
+        if (4L * numbers.length > buffer.remaining()) throw new IllegalStateException("planner's ranks are cut short")
+        buffer.slice().order(ByteOrder.LITTLE_ENDIAN).asIntBuffer().get(numbers)
+        buffer.position(buffer.position() + 4 * numbers.length)
+        numbers
+      }
+      val width = node.path("tallied").asInt(0)
+      val held = if (width <= 0) null else {
+        val numbers = new Array[Long](Math.multiplyExact(rows, width))
+        if (8L * numbers.length > buffer.remaining()) throw new IllegalStateException("planner's counts are cut short")
+        buffer.slice().order(ByteOrder.LITTLE_ENDIAN).asLongBuffer().get(numbers)
+        buffer.position(buffer.position() + 8 * numbers.length)
+        numbers
+      }
+      Kept(node.get("id").asText, rows, bits, ranks, held)
     }
     if (buffer.hasRemaining) throw new IllegalStateException(s"planner's answer has ${buffer.remaining()} bytes too many")
     Decision(header, kept)

@@ -5,6 +5,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import com.fasterxml.jackson.core.JsonGenerator
 import org.apache.hadoop.fs.Path
 
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
@@ -17,18 +18,21 @@ import org.apache.spark.sql.types._
  * Readers look at the settings of the relation's own session, which for a global view is the one that made the view, and
  * in their tasks at those of the session that runs the query.
  */
-private[skipstone] class RelationJson(rel: LogicalRelation, running: classic.SparkSession) {
+private[skipstone] class RelationJson(
+    val fs: HadoopFsRelation, output: Seq[Attribute], catalogTable: Option[CatalogTable], running: classic.SparkSession) {
+  def this(rel: LogicalRelation, running: classic.SparkSession) =
+    this(rel.relation.asInstanceOf[HadoopFsRelation], rel.output, rel.catalogTable, running)
+
   private val conf = running.sessionState.conf
-  val fs: HadoopFsRelation = rel.relation.asInstanceOf[HadoopFsRelation]
   val roots: Seq[Path] = fs.location.rootPaths
   val format: String = fs.fileFormat match {
     case r: DataSourceRegister => r.shortName().toLowerCase(java.util.Locale.ROOT)
     case other => other.getClass.getName
   }
-  val table: Option[String] = rel.catalogTable.map(_.identifier.unquotedString)
+  val table: Option[String] = catalogTable.map(_.identifier.unquotedString)
 
   /** The relation's data and partition columns by the attributes that stand for them in the plan. */
-  val columns: Map[ExprId, Column] = rel.output.filterNot(_.metadata.contains("__metadata_col")).flatMap { a =>
+  val columns: Map[ExprId, Column] = output.filterNot(_.metadata.contains("__metadata_col")).flatMap { a =>
     val partition = fs.partitionSchema.fieldNames.exists(conf.resolver(_, a.name))
     if (fs.schema.fieldNames.contains(a.name)) Some(a.exprId -> Column(a.name, a.dataType, partition)) else None
   }.toMap
@@ -49,7 +53,7 @@ private[skipstone] class RelationJson(rel: LogicalRelation, running: classic.Spa
     Json.map(g, "options", fs.options.map { case (k, v) => k.toLowerCase(java.util.Locale.ROOT) -> v }.toSeq.sorted)
     g.writeArrayFieldStart("columns")
     val wanted = if (full) fs.schema.fieldNames.toSet else mentioned.map(names).getOrElse(Set.empty)
-    rel.output.flatMap(a => columns.get(a.exprId)).filter(c => wanted(c.name)).foreach { c =>
+    output.flatMap(a => columns.get(a.exprId)).filter(c => wanted(c.name)).foreach { c =>
       g.writeStartObject()
       g.writeStringField("n", c.name)
       g.writeStringField("t", Json.typeText(c.dataType))
@@ -64,7 +68,7 @@ private[skipstone] class RelationJson(rel: LogicalRelation, running: classic.Spa
     g.writeBooleanField("voids", fs.dataSchema.existsRecursively(_.isInstanceOf[NullType]))
     if (full) g.writeStringField("data_schema", fs.dataSchema.json)
     g.writeStringField("table", table.orNull)
-    g.writeStringField("table_location", rel.catalogTable.flatMap(_.storage.locationUri).map(new Path(_).toString).orNull)
+    g.writeStringField("table_location", catalogTable.flatMap(_.storage.locationUri).map(new Path(_).toString).orNull)
     environments.zip(Seq("environment", "running")).foreach { case (e, name) => e.write(g, name) }
     Json.map(g, "conf", settings(mentioned.map(functions).getOrElse(Set.empty)))
     g.writeEndObject()

@@ -40,6 +40,7 @@ private[skipstone] object ScanMetrics {
     metrics(Skipped).set(if (skipped) planned.total - planned.kept else 0L)
     metrics(BytesSkipped).set(if (skipped) planned.bytesSkipped else 0L)
     metrics(Planning).set(planned.nanoseconds)
+    if (!skips) Monitoring.current().foreach(_.ranWithout())
     val execution = context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)
     if (execution != null) SQLMetrics.postDriverMetricUpdates(context, execution, metrics.values.toSeq)
   }

@@ -17,16 +17,20 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.datasources._
+import org.apache.spark.sql.internal.SQLConf
 
 /** The entry of `spark.sql.extensions`. */
 class SkipstoneExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     extensions.injectPreCBORule(session => new SkipstoneRule(session))
+    extensions.injectQueryStageOptimizerRule(session => new JoinRule(session))
+    extensions.injectQueryStageOptimizerRule(session => new AggregateRule(session))
     extensions.injectColumnar(_ => new GuardScans)
     extensions.injectParser((_, parser) => StatementParser.over(parser))
     extensions.injectHintResolutionRule(_ => new ClaimIndexStatements)
     extensions.injectResolutionRule(session => new ResolveIndexStatements(session))
     SessionEntries.inject(extensions)
+    Monitoring.current()
     Companion.start()
   }
 }
@@ -53,12 +57,12 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
   }
 
   // Not `transform`: it would visit the relation below a Filter once more.
-  private def wrap(plan: LogicalPlan, planner: Planner): LogicalPlan = plan match {
+  private def wrap(plan: LogicalPlan, planner: Planner, top: Option[Top] = None): LogicalPlan = plan match {
     case f @ Filter(condition, rel: LogicalRelation) if candidate(rel) =>
-      val wrapped = noted(Some(condition), rel, decide(Some(condition), rel, planner))
+      val wrapped = noted(Some(condition), rel, decide(Some(condition), rel, planner, top))
       if (wrapped eq rel) f else f.withNewChildren(Seq(wrapped))
-    case rel: LogicalRelation if candidate(rel) => noted(None, rel, decide(None, rel, planner))
-    case other => other.mapChildren(wrap(_, planner))
+    case rel: LogicalRelation if candidate(rel) => noted(None, rel, decide(None, rel, planner, top))
+    case other => other.mapChildren(wrap(_, planner, TopK.through(other, top)))
   }
 
   /** The same visit where nothing is decided. */
@@ -75,31 +79,23 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     planned
   }
 
-  private def decide(condition: Option[Expression], rel: LogicalRelation, planner: Planner): LogicalRelation = {
+  private def decide(
+      condition: Option[Expression], rel: LogicalRelation, planner: Planner, first: Option[Top]): LogicalRelation = {
     val start = System.nanoTime()
     val described = new RelationJson(rel, session.asInstanceOf[classic.SparkSession])
     val uuid = session.asInstanceOf[classic.SparkSession].sessionUUID
+    val top = TopK.asked(first, condition, described, isTopAsked && !rel.isStreaming)
     val entry = new Entry(uuid, described.roots.take(5).map(_.toString), described.format, described.table)
     entry.location = new WeakReference(described.fs.location)
     try guarded(rel) {
       Runs.watch(session.asInstanceOf[classic.SparkSession].sparkContext)
       entry.filters = condition.toSeq.flatMap(ExpressionJson.conjuncts).map(_.semanticHash()).toSet
       entry.condition = condition.flatMap(c => guarded(Option.empty[String])(Some(c.sql.take(2000)))(_ => ()))
-      val timeout = CompanionSettings.milliseconds(conf.getConfString("spark.skipstone.plannerTimeoutMs", "30s")).getOrElse(30000L)
+      val timeout = timeoutMs(conf)
       val environments = described.environments()
       if (planner == null) entry.notes = entry.notes :+ s"nobody planned: ${Companion.absence}"
       val decision = if (planner == null) None else guarded(Option.empty[Decision]) {
-        val request = Json.text { g =>
-          g.writeStartObject()
-          g.writeFieldName("relation")
-          described.write(g, environments, condition, full = false)
-          g.writeFieldName("condition")
-          condition match {
-            case Some(c) => new ExpressionJson(described.columns, g).write(c)
-            case None => g.writeNull()
-          }
-          g.writeEndObject()
-        }
+        val request = requestOf(described, environments, condition, top)
         val called = System.nanoTime()
         try Some(PlannerCalls.plan(planner, request, timeout)) finally entry.plannerNs = System.nanoTime() - called
       } { error => fail(entry, error) }
@@ -108,12 +104,8 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
       // Listing a catalog table's partitions is not free: not for statistics alone.
       if (decision.exists(_.indexed) || described.fs.location.isInstanceOf[PartitioningAwareFileIndex]) {
         val still = new Still(described, environments, decision.map(_.environment).getOrElse(Set.empty))
-        val modules = decision.map(_.evidence).getOrElse(Nil)
-        if (modules.nonEmpty) {
-          val states = modules.map(Still.stateOf)
-          still.verify(() => modules.map(Still.stateOf) == states)
-        }
-        prune(condition, rel, still, decision, entry, planner, timeout)
+        still.verifyFiles(decision.map(_.evidence).getOrElse(Nil))
+        prune(condition, rel, still, decision, entry, planner, timeout, top)
       } else rel
     } { error => fail(entry, error) }
     catch {
@@ -123,6 +115,8 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     } finally {
       entry.totalNs = System.nanoTime() - start
       entry.planned.foreach(_.nanoseconds = entry.totalNs)
+      Option(entry.location.get).foreach(PlannedRelations.add(_, new PlannedRelation(
+        described.fs.dataSchema, rel.catalogTable, entry, entry.header.toSeq.flatMap(Decision.texts(_, "columns")).toSet)))
       Stats.add(entry)
       if (entry.wrapped) logInfo(f"Skipstone: read ${entry.kept} of ${entry.total} objects " +
         f"(${entry.bytesSkipped} of ${entry.bytesTotal} bytes skipped) of ${entry.roots.headOption.getOrElse("")} " +
@@ -131,7 +125,7 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
   }
 
   private def prune(condition: Option[Expression], rel: LogicalRelation, still: Still,
-      decision: Option[Decision], entry: Entry, planner: Planner, timeout: Long): LogicalRelation = {
+      decision: Option[Decision], entry: Entry, planner: Planner, timeout: Long, top: Option[Top]): LogicalRelation = {
     val fs = rel.relation.asInstanceOf[HadoopFsRelation]
     val listingStart = System.nanoTime()
     val version = Listing.version(fs.location)
@@ -152,14 +146,18 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
       choose(listing, listing.starts(d), listing.starts(d + 1), answers, rows, keep, entry)
     }
     if (decision.isEmpty) entry.unindexed = 0 // nobody was asked
-    // The files of a stream's output are listed by what its log says of them, however often.
-    val logged = fs.location.getClass.getSimpleName == "MetadataLogFileIndex"
-    if (entry.skipped > 0 && (logged || isTrue("spark.skipstone.verifyListing", "false"))) {
+    val topped = top.filter(_ => decision.exists(_.ranked)).flatMap(TopK.choose(_, decision.get, listing, selected, rows, keep))
+    if (topped.isEmpty && decision.exists(_.ranked)) {
+      entry.notes = entry.notes :+ s"${decision.get.question}: no object comes after rows enough of few that match wholly"
+    }
+    topped.foreach(drop(_, listing, rows, keep, entry, fs, still))
+    if (entry.skipped > 0 && (isLogged(fs.location) || isTrue("spark.skipstone.verifyListing", "false"))) {
       val changed = Listing.changed(listing, selected, keep, fs)
       keep.or(changed)
       still.verify(() => Listing.changed(listing, selected, keep, fs).isEmpty)
       entry.skipped -= changed.cardinality
       entry.stale += changed.cardinality
+      topped.foreach(t => entry.byTop -= { val both = t.skipped.clone.asInstanceOf[BitSet]; both.and(changed); both.cardinality })
       entry.bytesSkipped -= changed.stream().mapToLong(listing.lengths(_)).sum
     }
     entry.kept = entry.total - entry.skipped
@@ -169,6 +167,7 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
       entry.notes = entry.notes :+ s"$Ordering makes plans depend on which files are read"
       entry.kept = entry.total
       entry.skipped = 0
+      entry.byTop = 0
       entry.bytesSkipped = 0
     }
     if (entry.skipped > 0 && isTrue(MetadataOnly, "false")) {
@@ -176,14 +175,29 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
       entry.notes = entry.notes :+ s"$MetadataOnly makes answers depend on which files are listed"
       entry.kept = entry.total
       entry.skipped = 0
+      entry.byTop = 0
       entry.bytesSkipped = 0
     }
     if (entry.skipped == 0) rel else {
-      val wrapped = replace(rel, fs, new Decided(fs.location, version, listing, selected, keep), keep, entry, still)
+      val wrapped = replace(rel, fs, new Decided(fs.location, version, listing, selected, keep, topped), keep, entry, still)
       entry.location = new WeakReference(wrapped.relation.asInstanceOf[HadoopFsRelation].location)
       entry.wrapped = true
       wrapped
     }
+  }
+
+  /** Leave out what the first rows do not need, for as long as what was counted for that is as it was. */
+  private def drop(topped: Topped, listing: Listing, rows: Array[Array[Int]], keep: BitSet, entry: Entry, fs: HadoopFsRelation,
+      still: Still): Unit = {
+    keep.andNot(topped.skipped)
+    entry.byTop = topped.skipped.cardinality
+    entry.skipped += entry.byTop
+    topped.skipped.stream().forEach { i =>
+      entry.bytesSkipped += listing.lengths(i)
+      if (!rows.exists(_(i) >= 0)) { if (rows.exists(_(i) == Snapshot.Stale)) entry.stale -= 1 else entry.unindexed -= 1 }
+    }
+    val counted = new Counted(topped.counted.stream().toArray.toSeq.map(listing.files(_).fileStatus), fs)
+    still.verify(() => counted.areAsListed)
   }
 
   private def sayMetadata(files: Int, entry: Entry): Unit = {
@@ -257,22 +271,11 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
   private def replace(
       rel: LogicalRelation, fs: HadoopFsRelation, decided: Decided, keep: BitSet, entry: Entry, still: Still): LogicalRelation = {
     val listing = decided.listing
-    val directories = listing.directories.indices.flatMap { d =>
-      val files = Array.newBuilder[FileStatusWithMetadata]
-      var i = keep.nextSetBit(listing.starts(d))
-      val any = i >= 0 && i < listing.starts(d + 1)
-      while (i >= 0 && i < listing.starts(d + 1)) {
-        files += listing.files(i)
-        i = keep.nextSetBit(i + 1)
-      }
-      if (!any && fs.partitionSchema.nonEmpty) None
-      else Some(listing.directories(d).copy(files = ArraySeq.unsafeWrapArray(files.result())))
-    }
-    val digest = ExpressionJson.hex(ExpressionJson.md5(listing.digest ++ keep.toByteArray))
     val keptBytes = entry.bytesTotal - entry.bytesSkipped
     val planned = new Outcome(entry.kept, entry.total, entry.bytesSkipped)
     entry.planned = Some(planned)
-    val location = new SkipstoneFileIndex(fs.location, directories, digest, keptBytes, planned, decided, still)
+    val location = new SkipstoneFileIndex(
+      fs.location, directoriesOf(fs, listing, keep), digestOf(listing, keep, decided.topped), keptBytes, planned, decided, still)
     // The table's statistics win over the index's size once they exist.
     val table = rel.catalogTable.map(t => t.stats.fold(t) { s =>
       val share = BigDecimal(keptBytes) / BigDecimal(math.max(listing.bytes, 1L))
@@ -284,38 +287,51 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     wrapped
   }
 
-  private def isTrue(setting: String, default: String): Boolean =
-    conf.getConfString(setting, default).trim.equalsIgnoreCase("true")
+  // Indicators measure filters: an object that is not needed for its place is none that they expect.
+  private def isTopAsked: Boolean = !PlannedScans.watched && isTrue("spark.skipstone.topk", "true")
+
+  private def isTrue(setting: String, default: String): Boolean = SkipstoneRule.isTrue(conf, setting, default)
 
   private def fail(entry: Entry, error: String): Unit = {
     entry.error = Some(error)
     warnOnce(s"Skipstone: nothing skipped in ${entry.roots.headOption.getOrElse("a scan")}: $error")
   }
 
-  private def warnOnce(message: String): Unit =
-    if (warned.size < 1000 && warned.add(message)) logWarning(message)
+  private def warnOnce(message: String): Unit = if (isNew(message)) logWarning(message)
 }
 
 /**
  * Whether files would still be read as they were when a query was planned. A plan may run much later, and then it is the
- * settings of then that readers look at.
+ * settings of then that readers look at. What was decided when a query ran also rests on what was decided `before`.
  */
-private[skipstone] class Still(described: RelationJson, planned: Seq[Environment], groups: Set[String]) {
+private[skipstone] class Still(
+    described: RelationJson, planned: Seq[Environment], groups: Set[String], before: Option[Still] = None) {
   private val stamps = planned.map(_.stamp(groups))
   @volatile private var unchanged: List[() => Boolean] = Nil
 
-  def holds: Boolean = described.environments().map(_.stamp(groups)) == stamps && unchanged.forall(_())
+  def holds: Boolean =
+    described.environments().map(_.stamp(groups)) == stamps && unchanged.forall(_()) && before.forall(_.holds)
 
   /** From now on something else must also be as it was: the objects that were not kept, modules of functions. */
   def verify(check: () => Boolean): Unit = unchanged ::= check
-  def verifies: Boolean = unchanged.nonEmpty
+
+  /** The same of files of modules. */
+  def verifyFiles(modules: Seq[String]): Unit = if (modules.nonEmpty) {
+    val states = modules.map(Still.stateOf)
+    verify(() => modules.map(Still.stateOf) == states)
+  }
+
+  def verifies: Boolean = unchanged.nonEmpty || before.exists(_.verifies)
 
   /** Whether the decision rests on what tasks look up even where columns are read: for expressions, or of the JVM. */
-  val isLookedUp: Boolean = groups(Environment.Session) || stamps.exists(_.values.flatten.exists(_._1.startsWith("JVM ")))
+  val isLookedUp: Boolean = groups(Environment.Session) ||
+    stamps.exists(_.values.flatten.exists(_._1.startsWith("JVM "))) || before.exists(_.isLookedUp)
 
   /** The settings that a task may look up. */
-  lazy val lookedUp: LookedUp = LookedUp(described.format, described.fs.options, groups,
-    planned.map(_.lookedUp(groups)).reduceOption(_ ++ _).getOrElse(Map.empty))
+  lazy val lookedUp: LookedUp = LookedUp(described.format, described.fs.options, allGroups,
+    planned.map(_.lookedUp(allGroups)).reduceOption(_ ++ _).getOrElse(Map.empty))
+
+  private def allGroups: Set[String] = groups ++ before.map(_.allGroups).getOrElse(Set.empty)
 }
 
 /** Settings that tasks may look up, as they were when a query was planned, where they were not at their defaults. */
@@ -365,8 +381,57 @@ private[skipstone] object Capture {
 
 private[skipstone] object SkipstoneRule {
   private val MetadataOnly = "spark.sql.optimizer.metadataOnly"
-  private val Ordering = "spark.sql.legacy.bucketedTableScan.outputOrdering"
+  val Ordering = "spark.sql.legacy.bucketedTableScan.outputOrdering"
   private val warned = ConcurrentHashMap.newKeySet[String]()
+
+  def isNew(warning: String): Boolean = warned.size < 1000 && warned.add(warning)
+
+  def isTrue(conf: SQLConf, setting: String, default: String): Boolean =
+    conf.getConfString(setting, default).trim.equalsIgnoreCase("true")
+
+  def timeoutMs(conf: SQLConf): Long =
+    CompanionSettings.milliseconds(conf.getConfString("spark.skipstone.plannerTimeoutMs", "30s")).getOrElse(30000L)
+
+  def requestOf(described: RelationJson, environments: Seq[Environment], condition: Option[Expression],
+      top: Option[Top] = None): String = Json.text { g =>
+    g.writeStartObject()
+    g.writeFieldName("relation")
+    val mentioned = condition ++ top.flatMap(_.key).map(k => IsNotNull(k.expression))
+    described.write(g, environments, mentioned.reduceOption(And), full = false)
+    g.writeFieldName("condition")
+    condition match {
+      case Some(c) => new ExpressionJson(described.columns, g).write(c)
+      case None => g.writeNull()
+    }
+    top.foreach { t =>
+      g.writeFieldName("top")
+      t.write(g, described.columns, TopK.whole(condition, described.columns))
+    }
+    g.writeEndObject()
+  }
+
+  /** The files of a stream's output are listed by what its log says of them, however often. */
+  def isLogged(location: FileIndex): Boolean = location.getClass.getSimpleName == "MetadataLogFileIndex"
+
+  /** The kept objects of a listing in their directories. */
+  def directoriesOf(fs: HadoopFsRelation, listing: Listing, keep: BitSet): Seq[PartitionDirectory] =
+    listing.directories.indices.flatMap { d =>
+      val files = Array.newBuilder[FileStatusWithMetadata]
+      var i = keep.nextSetBit(listing.starts(d))
+      val any = i >= 0 && i < listing.starts(d + 1)
+      while (i >= 0 && i < listing.starts(d + 1)) {
+        files += listing.files(i)
+        i = keep.nextSetBit(i + 1)
+      }
+      if (!any && fs.partitionSchema.nonEmpty) None
+      else Some(listing.directories(d).copy(files = ArraySeq.unsafeWrapArray(files.result())))
+    }
+
+  /** What tells apart scans that read different objects, or stand aside for the sake of different ones. */
+  def digestOf(listing: Listing, keep: BitSet, topped: Option[Topped] = None): String = {
+    val counted = topped.fold(Array.emptyByteArray)(t => 0.toByte +: t.counted.toByteArray)
+    ExpressionJson.hex(ExpressionJson.md5(listing.digest ++ keep.toByteArray ++ counted))
+  }
 
   /** Fail open: on any error that Spark could survive, say it and give the fallback. */
   def guarded[T](fallback: T)(body: => T)(onError: String => Unit): T = {

@@ -9,7 +9,9 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.core.JsonGenerator
 import com.fasterxml.jackson.databind.JsonNode
 
+import org.apache.spark.sql.classic
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
+import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.datasources.FileIndex
 
 /** What was decided about one scan of one plan. Filled by one thread, then published once; a run completes it later. */
@@ -22,6 +24,8 @@ private[skipstone] class Entry(val session: String, val roots: Seq[String], val 
   val timeMs: Long = System.currentTimeMillis()
   var listed, wrapped = false
   var total, kept, skipped, unindexed, stale = 0
+  /** Of the skipped ones, those that the first rows of the query do not need. */
+  var byTop = 0
   var bytesTotal, bytesSkipped = 0L
   var listingNs, plannerNs, objectsNs, matchNs, totalNs = 0L
   var header: Option[JsonNode] = None
@@ -31,9 +35,13 @@ private[skipstone] class Entry(val session: String, val roots: Seq[String], val 
   /** Sentences on what was not used, besides those of the planner. */
   var notes = Seq.empty[String]
   /** What the planned scan lists its objects by: tells the scan in the plan that runs. */
-  var location = new WeakReference[FileIndex](null)
+  @volatile var location = new WeakReference[FileIndex](null)
   /** Hashes of its filters, which tell it from others of the same objects. */
   var filters = Set.empty[Int]
+  /** What keys of joins and values of subqueries left out besides, when the query ran. */
+  @volatile var joins: Option[JoinOutcome] = None
+  /** What metadata answered of its counts and extremes. */
+  @volatile var tally: Option[TallyOutcome] = None
   @volatile var runMs: Option[Long] = None
   @volatile var run: Option[ScanRun] = None
 
@@ -68,14 +76,26 @@ private[skipstone] class Entry(val session: String, val roots: Seq[String], val 
     g.writeStringField("table", table.orNull)
     g.writeObjectFieldStart("objects")
     g.writeNumberField("total", total)
-    g.writeNumberField("kept", kept)
-    g.writeNumberField("skipped", skipped)
+    val more = joins.map(_.skipped).getOrElse(0) + tally.map(_.skipped).getOrElse(0)
+    g.writeNumberField("kept", kept - more)
+    g.writeNumberField("skipped", skipped + more)
     g.writeNumberField("unindexed", unindexed)
     g.writeNumberField("stale", stale)
     g.writeEndObject()
+    g.writeNumberField("skipped_by_top", byTop)
+    g.writeStringField("top", header.map(_.path("top").path("question")).filter(_.isTextual).map(_.asText).orNull)
     g.writeBooleanField("listed", listed)
     g.writeNumberField("bytes_total", bytesTotal)
-    g.writeNumberField("bytes_skipped", bytesSkipped)
+    g.writeNumberField("bytes_skipped",
+      bytesSkipped + joins.map(_.bytesSkipped).getOrElse(0L) + tally.map(_.bytesSkipped).getOrElse(0L))
+    joins.foreach { j =>
+      g.writeFieldName("joins")
+      j.write(g)
+    }
+    tally.foreach { t =>
+      g.writeFieldName("aggregates")
+      t.write(g)
+    }
     Json.strings(g, "not_used", header.toSeq.flatMap(_.path("not_used").elements().asScala.map(_.asText)) ++ notes)
     Seq("clause", "used", "metadata_bytes_read", "indexed", "refuse", "plan").foreach(passOn)
     seconds("planning_seconds", totalNs)
@@ -100,6 +120,11 @@ private[skipstone] class Query(val id: Long) {
   private val entries = ArrayBuffer.empty[Entry]
 
   def add(entry: Entry): Unit = entries.synchronized(entries += entry)
+
+  /** The entry of a scan of this plan, of several with one location the likeliest that no keys were asked for yet. */
+  def entryOf(location: FileIndex, filters: Set[Int]): Option[Entry] =
+    entries.synchronized(entries.toSeq).filter(e => (e.location.get eq location) && e.joins.isEmpty && e.tally.isEmpty)
+      .sortBy(e => -e.filters.count(filters)).headOption
 
   /** Match the scans that ran to the entries: by what lists their objects and, of a self-join, by their filters. */
   def ran(scans: Seq[ScanRun]): Seq[(Entry, Option[ScanRun])] = {
@@ -134,8 +159,28 @@ private[skipstone] object Stats {
     case None => new Query(ids.incrementAndGet())
   }
 
+  /** The query that this thread runs, if any of its scans was planned; Spark 4.0 sets no tracker while it runs one. */
+  def queryOf(session: classic.SparkSession): Option[Query] = for {
+    id <- Option(session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY))
+    running <- Option(SQLExecution.getQueryExecution(id.toLong))
+    query <- queries.synchronized(Option(queries.get(running.tracker)))
+  } yield query
+
+  /** Keys of joins or values of subqueries were asked for while a query ran. */
+  def joined(entry: Entry, outcome: JoinOutcome): Unit = entries.synchronized {
+    entry.joins = Some(outcome)
+    entry.change = changes.incrementAndGet()
+  }
+
+  /** Metadata was asked for counts and extremes while a query ran. */
+  def tallied(entry: Entry, outcome: TallyOutcome): Unit = entries.synchronized {
+    entry.tally = Some(outcome)
+    entry.change = changes.incrementAndGet()
+  }
+
   def add(entry: Entry): Unit = {
     entry.query.add(entry)
+    Monitoring.current().foreach(_.add(entry))
     entries.synchronized {
       entry.sequence = sequence.incrementAndGet()
       entry.change = changes.incrementAndGet()

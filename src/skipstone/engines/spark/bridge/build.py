@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import functools
 import hashlib
+import logging
 import os
 import re
 import shutil
@@ -26,6 +27,7 @@ from skipstone.settings import cache_folder
 
 __all__ = ["bridge_jar", "build", "find_java", "source_hash"]
 
+_LOG = logging.getLogger("skipstone")
 _HERE = Path(__file__).parent
 _PREBUILT = _HERE / "skipstone-bridge.jar"
 _HASH_ENTRY = "META-INF/skipstone-source-hash"
@@ -45,17 +47,31 @@ def bridge_jar() -> Path:
     Raises
     ------
     BridgeBuildError
-        If there is no Java runtime, or the compiler refuses.
+        If there is no Java runtime, the compiler refuses, or the cache cannot be written to.
     """
     if _recorded_hash(_PREBUILT) == source_hash():
         return _PREBUILT
     cached = cache_folder() / f"skipstone-bridge-{_spark_version()}-{source_hash()[:16]}.jar"
     if _recorded_hash(cached) == source_hash():
         return cached
-    with _locked(cached.with_suffix(".lock")):
-        # Another process may have built it while this one waited for the lock.
-        if _recorded_hash(cached) != source_hash():
-            build(cached)
+    try:
+        with _locked(cached.with_suffix(".lock")):
+            # Another process may have built it while this one waited for the lock.
+            if _recorded_hash(cached) != source_hash():
+                # A warning, so that it is seen: the first session takes its time, and files appear.
+                _LOG.warning(
+                    "Skipstone compiles its bridge for Spark %s, once on this machine (ten to twenty seconds), to %s",
+                    _spark_version(),
+                    cached,
+                )
+                build(cached)
+    except OSError as error:
+        msg = (
+            f"Skipstone's bridge is not compiled yet, and {cached.parent} cannot be written to ({error}): let "
+            "SKIPSTONE_CACHE name a folder that can be written to, or one that has the jar already, or install a wheel "
+            "that carries it (`make wheel`); docs/installing.md says how."
+        )
+        raise BridgeBuildError(msg) from error
     return cached
 
 

@@ -1,0 +1,45 @@
+package org.apache.spark.sql.skipstone
+
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.jdk.CollectionConverters._
+import scala.util.Try
+
+import org.apache.hadoop.fs.{FileStatus, Path}
+
+import org.apache.spark.sql.classic
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation
+
+/** Objects whose rows were counted, as they were listed: for the sake of their rows something else is not read. */
+private[skipstone] class Counted(statuses: Seq[FileStatus], fs: HadoopFsRelation) {
+  private lazy val hadoop =
+    fs.sparkSession.asInstanceOf[classic.SparkSession].sessionState.newHadoopConfWithOptions(fs.options)
+
+  /** Whether they are still there, as they were, and read whole. By the file system: Spark's listing may be old. */
+  def areAsListed: Boolean = !TopK.dropsRows(fs) && all(statuses.groupBy(_.getPath.getParent).toSeq) { case (folder, here) =>
+    if (here.size <= Counted.MostLookups || folder.toUri.getScheme == "file") all(here)(isSame) else areIn(folder, here)
+  }
+
+  private def all[T](looked: Seq[T])(holds: T => Boolean): Boolean =
+    if (looked.size < 3) looked.forall(holds) else looked.asJava.parallelStream().allMatch(holds(_))
+
+  private def isSame(status: FileStatus): Boolean =
+    Try(status.getPath.getFileSystem(hadoop).getFileStatus(status.getPath)).toOption.exists(isAsListed(status, _))
+
+  /** One request for a thousand objects, where looking at each would be one for each. */
+  private def areIn(folder: Path, here: Seq[FileStatus]): Boolean = Try {
+    val found = new ConcurrentHashMap[Path, FileStatus]()
+    folder.getFileSystem(hadoop).listStatus(folder).foreach(s => found.put(s.getPath, s))
+    here.forall(s => Option(found.get(s.getPath)).exists(isAsListed(s, _)))
+  }.getOrElse(false)
+
+  // Two e-tags tell more than times, which a store may give to the second in one answer and finer in another.
+  private def isAsListed(before: FileStatus, now: FileStatus): Boolean = {
+    val (tag, old) = (Listing.etag(now), Listing.etag(before))
+    if (tag.nonEmpty && old.nonEmpty) tag == old && now.getLen == before.getLen else Listing.sameState(before, now)
+  }
+}
+
+private object Counted {
+  private val MostLookups = 16
+}

@@ -1,0 +1,110 @@
+"""All-match: whether every row of an object satisfies a predicate.
+
+A clause refutes: where it is false, no row of the object makes its expression TRUE.  So an object matches ``p`` wholly
+where a clause refutes "``p`` is not TRUE": ``failing(p)`` spells that as a predicate, and the planner answers it as it
+answers any other.  What serves the negation of a predicate serves this, with nothing more to write; and an index may
+say more by labelling a vertex of ``failing(p)`` itself (docs/plugins.md).
+"""
+
+from __future__ import annotations
+
+from skipstone.expressions.normalize import ALWAYS, NEVER, normalize
+from skipstone.expressions.tree import (
+    And,
+    Call,
+    Comparison,
+    Contains,
+    Element,
+    EndsWith,
+    EqualNullSafe,
+    Expression,
+    In,
+    IsNaN,
+    IsNotNull,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    NotIn,
+    Or,
+    StartsWith,
+)
+
+__all__ = ["failing"]
+
+
+def failing(predicate: Expression) -> Expression:
+    """Return a predicate that is TRUE for every row for which ``predicate`` is FALSE or NULL.
+
+    An object for which it is refuted has no such row, so all of its rows satisfy ``predicate``.  In Kleene's logic:
+
+    ====================================  ==========================================================================
+    ``p``                                 is not TRUE exactly where
+    ====================================  ==========================================================================
+    ``a AND b``                           ``a`` is not TRUE or ``b`` is not TRUE
+    ``a OR b``                            ``a`` is not TRUE and ``b`` is not TRUE
+    ``x IS NULL``, ``x IS NOT NULL``      ``x IS NOT NULL``, ``x IS NULL``
+    ``isnan(x)``, ``NOT isnan(x)``        ``NOT isnan(x)``, ``isnan(x)``: never NULL
+    ``x = y``, ``x < y``, ``x LIKE y``    ``NOT p``, or ``x IS NULL`` or ``y IS NULL``: these are NULL exactly where an
+                                          operand is.  NaN is a value, and ``NOT x < 3`` is TRUE for it
+    ``x IN (…)``, ``x NOT IN (…)``        ``NOT p``, or ``x IS NULL``: normalisation leaves no NULL in the list
+    anything else, ``f(x)`` say           ``NOT p``, or ``p IS NULL``
+    what may change its mind              TRUE: nothing is known
+    ====================================  ==========================================================================
+
+    Normalisation keeps the rows for which a predicate is TRUE, hence those for which it is not.
+
+    Examples
+    --------
+    >>> from skipstone.expressions.tree import Column, LessThan
+    >>> print(failing(LessThan(Column("x", "int"), Literal(3, "int"))))
+    (x >= 3) OR (x IS NULL)
+    """
+    return normalize(_not_true(normalize(predicate)))
+
+
+def _not_true(vertex: Expression) -> Expression:
+    """Say of a normalised vertex where it is not TRUE."""
+    match vertex:
+        case And(terms):
+            return Or(tuple(map(_not_true, terms)))
+        case Or(terms):
+            return And(tuple(map(_not_true, terms)))
+        case Literal(value):
+            return NEVER if value is True else ALWAYS
+    if not _is_known(vertex):
+        return ALWAYS
+    match vertex:
+        case IsNull(value):
+            return IsNotNull(value)
+        case IsNotNull(value):
+            return IsNull(value)
+        case IsNaN() | EqualNullSafe():
+            return Not(vertex)
+        case Not(IsNaN() | EqualNullSafe() as child):
+            return child
+        case Comparison() | Like() | StartsWith() | EndsWith() | Contains():
+            return _or_null(Not(vertex), vertex.children)
+        case In(value, options) | NotIn(value, options) if all(map(_is_value, options)):
+            return _or_null(Not(vertex), (value,))
+        case Not(Comparison() | Like() | StartsWith() | EndsWith() | Contains() as child):
+            return _or_null(child, child.children)
+        case Not(child):
+            return Or((child, IsNull(child)))
+        case _:
+            return Or((Not(vertex), IsNull(vertex)))
+
+
+def _or_null(false: Expression, operands: tuple[Expression, ...]) -> Expression:
+    """Join what is TRUE where a leaf is FALSE, and what is TRUE where it is NULL."""
+    return Or((false, *(IsNull(operand) for operand in operands if not _is_value(operand))))
+
+
+def _is_value(operand: Expression) -> bool:
+    """Whether an operand is a constant that is not NULL."""
+    return isinstance(operand, Literal) and operand.value is not None
+
+
+def _is_known(leaf: Expression) -> bool:
+    """Whether a leaf says the same of a row each time, and of the row rather than of some element of it."""
+    return not any(isinstance(v, Element) or (isinstance(v, Call) and not v.deterministic) for v in leaf.walk())

@@ -1,0 +1,322 @@
+"""``ORDER BY … LIMIT`` and ``WHERE … LIMIT``: what passes a limit on to a scan, and what happens before it runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F
+from tests.soundness.attack import parquet, text
+from tests.support import conf
+
+import skipstone
+from skipstone import Dataset, MinMaxIndex
+from skipstone.engines.spark import planning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.slow
+
+
+def _objects(count: int = 8) -> list[dict[str, list[object]]]:
+    """Ten rows an object: ``v`` rises from object to object, and so does the letter of ``s``."""
+    return [
+        {
+            "v": list(range(10 * n, 10 * n + 10)),
+            "s": [f"{chr(97 + n)}{k}" for k in range(10)],
+            "g": [n % 2] * 10,
+        }
+        for n in range(count)
+    ]
+
+
+@pytest.fixture
+def folder(spark, tmp_path) -> Path:
+    path = parquet(tmp_path / "t", *_objects())
+    Dataset.for_path(spark, path, format="parquet").create_indexes(MinMaxIndex("v"), MinMaxIndex("s"))
+    spark.read.parquet(path).createOrReplaceTempView("t")
+    return tmp_path / "t"
+
+
+def _put(folder: Path, number: int, values: list[int]) -> None:
+    """Write one object, new or over what was there."""
+    new = parquet(folder.parent / "new", {"v": values, "s": ["z"] * len(values), "g": [0] * len(values)})
+    shutil.copyfile(f"{new}/object-000.parquet", folder / f"object-{number:03d}.parquet")
+
+
+def _by_top(spark: SparkSession, make: Callable[[], DataFrame]) -> list[int]:
+    """Run a query without and with skipping; compare in order, and give what top-k skipped in each scan."""
+    with conf(spark, {"spark.skipstone.enabled": "false"}):
+        expected = make().collect()
+    with skipstone.skipping_stats(spark) as stats:
+        assert make().collect() == expected
+    assert not [entry.error for entry in stats if entry.error]
+    return [entry.skipped_by_top for entry in stats]
+
+
+PASSED_ON = {
+    "SELECT * FROM t ORDER BY v LIMIT 10": 7,
+    "SELECT * FROM t ORDER BY v DESC LIMIT 11": 6,
+    "SELECT * FROM t ORDER BY v DESC NULLS FIRST LIMIT 3 OFFSET 30": 4,
+    "SELECT s FROM t ORDER BY v LIMIT 1": 7,
+    "SELECT * FROM t ORDER BY g * 0, v LIMIT 1": 0,
+    "SELECT * FROM t ORDER BY s, g LIMIT 5": 7,
+    "SELECT * FROM t WHERE v >= 25 ORDER BY v LIMIT 3": 4,
+    "SELECT * FROM t WHERE v >= 25 AND g IS NOT NULL ORDER BY v LIMIT 3": 0,
+    "SELECT * FROM (SELECT v + 1 AS w, v AS x FROM t) ORDER BY x LIMIT 3": 7,
+    "SELECT * FROM (SELECT v + 1 AS w FROM t) ORDER BY w LIMIT 3": 0,
+    "SELECT count(*) FROM (SELECT * FROM t WHERE v >= 20 LIMIT 15)": 4,
+    "SELECT count(*) FROM (SELECT * FROM t WHERE v > 20 LIMIT 15)": 4,
+    "SELECT count(*) FROM (SELECT * FROM t LIMIT 15)": 0,
+    "SELECT v FROM (SELECT v, rank() OVER (ORDER BY v DESC) AS r FROM t) WHERE r < 4 ORDER BY v": 7,
+    "SELECT v FROM (SELECT v, row_number() OVER (ORDER BY v) AS r FROM t) WHERE r = 4": 7,
+    "SELECT v FROM (SELECT v, row_number() OVER (PARTITION BY g ORDER BY v) AS r FROM t) WHERE r < 2 ORDER BY v": 0,
+    "SELECT v FROM (SELECT v, dense_rank() OVER (ORDER BY g) AS r FROM t) WHERE r < 2 ORDER BY v": 0,
+    "SELECT r, m FROM (SELECT row_number() OVER (ORDER BY v) r, max(v) OVER () m FROM t) WHERE r < 2": 0,
+    "SELECT * FROM t ORDER BY v LIMIT 100": 0,
+    "SELECT * FROM t ORDER BY v LIMIT 80": 0,
+    "SELECT * FROM t ORDER BY s COLLATE UTF8_LCASE, v LIMIT 3": 0,
+    "SELECT * FROM t WHERE rand() + v >= 0 ORDER BY v LIMIT 3": 0,
+    "SELECT sum(v) FROM (SELECT DISTINCT v FROM t ORDER BY v LIMIT 3)": 0,
+    "SELECT max(v) m, g FROM t GROUP BY g ORDER BY m LIMIT 1": 0,
+    "SELECT * FROM (SELECT * FROM t TABLESAMPLE (100 PERCENT)) ORDER BY v LIMIT 3": 0,
+    "SELECT * FROM t SORT BY v LIMIT 1000": 0,
+}
+
+
+@pytest.mark.parametrize("sql", PASSED_ON)
+def test_what_passes_a_limit_on(spark, folder, sql):
+    assert _by_top(spark, lambda: spark.sql(sql)) == [PASSED_ON[sql]]
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT a.v FROM t a JOIN t b ON a.v = b.v + 1 ORDER BY a.v LIMIT 3", [0, 0]),
+        ("SELECT * FROM (SELECT v FROM t UNION ALL SELECT v + 100 FROM t) ORDER BY v LIMIT 3", [0, 0]),
+        ("(SELECT v FROM t ORDER BY v LIMIT 2) UNION ALL SELECT v FROM t WHERE v > 75 ORDER BY v", [7, 0]),
+        ("SELECT v FROM t WHERE v = (SELECT max(w) FROM (SELECT v AS w FROM t ORDER BY v LIMIT 2))", [7, 0]),
+        ("SELECT v FROM t WHERE v IN (SELECT v FROM t ORDER BY v LIMIT 2) ORDER BY v", [0, 7]),
+    ],
+)
+def test_a_limit_belongs_to_its_own_scan(spark, folder, sql, expected):
+    assert sorted(_by_top(spark, lambda: spark.sql(sql))) == sorted(expected)
+
+
+def test_one_relation_with_and_without_a_limit(spark, folder):
+    df = spark.read.parquet(str(folder))
+    first = df.orderBy("v").limit(3)
+    assert sorted(_by_top(spark, lambda: first.unionAll(df).orderBy("v"))) == [0, 7]
+    cached = df.orderBy("v").limit(3).cache()
+    try:
+        assert cached.count() == 3
+        assert df.count() == 80
+        assert df.orderBy("v").limit(30).count() == 30
+    finally:
+        cached.unpersist()
+
+
+def test_a_function_of_a_user_keeps_everything(spark, folder):
+    spark.udf.register("is_even", lambda v: v % 2 == 0, "boolean")
+    assert _by_top(spark, lambda: spark.sql("SELECT v FROM t WHERE is_even(v) ORDER BY v LIMIT 3")) == [0]
+    with skipstone.skipping_stats(spark) as stats:
+        spark.sql("SELECT v FROM t WHERE is_even(v) ORDER BY v LIMIT 3").collect()
+    assert any("no object is known to match wholly" in said for said in stats[-1].not_used)
+
+
+def test_switched_off(spark, folder):
+    with conf(spark, {"spark.skipstone.topk": "false"}):
+        assert _by_top(spark, lambda: spark.sql("SELECT v FROM t ORDER BY v LIMIT 3")) == [0]
+
+
+def test_it_is_told(spark, folder):
+    df = spark.sql("SELECT v FROM t WHERE v > 3 ORDER BY v DESC LIMIT 3")
+    df.collect()
+    (entry,) = skipstone.last_query(spark)
+    assert (entry.objects.skipped, entry.skipped_by_top, entry.files_read) == (7, 7, 1)
+    said = Dataset.for_path(spark, str(folder), format="parquet").explain(df).text
+    assert "by top-k: 7 of those skipped" in said
+    assert "first 3 rows by v DESC NULLS LAST" in said
+    with conf(spark, {"spark.skipstone.force": "true"}):
+        assert [row.v for row in spark.sql("SELECT v FROM t ORDER BY v LIMIT 2").collect()] == [0, 1]
+
+
+def test_a_partition_filter_is_true_of_every_row(spark, tmp_path):
+    for day in range(2):
+        parquet(tmp_path / "p" / f"day={day}", *({"v": columns["v"]} for columns in _objects()[4 * day : 4 * day + 4]))
+    made = spark.read.parquet(str(tmp_path / "p"))
+    Dataset(made).create_indexes(MinMaxIndex("v"))
+    assert _by_top(spark, lambda: made.where("day = 1").orderBy("v").limit(3).select("v")) == [3]
+    assert _by_top(spark, lambda: made.where("day = 1 AND v >= 50").orderBy("v").limit(3).select("v")) == [2]
+
+
+# --- between planning and running -------------------------------------------------------------------------------------
+
+
+def _planned(spark: SparkSession, make: Callable[[], DataFrame], skipped: int) -> DataFrame:
+    """Plan a query that leaves objects out, and run nothing."""
+    df = make()
+    with skipstone.skipping_stats(spark) as stats:
+        df.inputFiles()
+    assert [entry.skipped_by_top for entry in stats] == [skipped]
+    return df
+
+
+QUERIES = {
+    "ordered": ("SELECT v FROM t ORDER BY v LIMIT 10", 7),
+    "with WHERE": ("SELECT v FROM t WHERE v >= 0 ORDER BY v LIMIT 10", 7),
+    "any rows": ("SELECT count(*) FROM (SELECT v FROM t WHERE v >= 0 LIMIT 10)", 7),
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("other", [[75], list(range(1000, 1010))])
+def test_what_was_counted_is_rewritten_before_the_query_runs(spark, folder, name, other):
+    sql, skipped = QUERIES[name]
+    with conf(spark, {"spark.skipstone.enabled": "false"}):
+        without = spark.sql(sql)
+        without.inputFiles()
+    df = _planned(spark, lambda: spark.sql(sql), skipped)
+    for number in range(8) if name == "any rows" else (0,):
+        if len(other) == 1 and number == 7:
+            continue
+        _put(folder, number, other)
+    assert df.collect() == without.collect()
+
+
+def test_what_was_counted_vanishes(spark, folder):
+    df = _planned(spark, lambda: spark.sql("SELECT v FROM t ORDER BY v LIMIT 10"), 7)
+    (folder / "object-000.parquet").unlink()
+    with conf(spark, {"spark.sql.files.ignoreMissingFiles": "true"}):
+        assert [row.v for row in df.collect()] == list(range(10, 20))
+
+
+@pytest.mark.parametrize("setting", ["ignoreMissingFiles", "ignoreCorruptFiles"])
+def test_rows_may_be_dropped(spark, folder, setting):
+    with conf(spark, {f"spark.sql.files.{setting}": "true"}):
+        assert _by_top(spark, lambda: spark.sql("SELECT v FROM t ORDER BY v LIMIT 3")) == [0]
+    df = spark.read.option(setting, "true").parquet(str(folder))
+    assert _by_top(spark, lambda: df.orderBy("v").limit(3)) == [0]
+
+
+def test_a_file_that_was_counted_is_damaged_and_ignored(spark, folder):
+    df = _planned(spark, lambda: spark.sql("SELECT v FROM t ORDER BY v LIMIT 10"), 7)
+    size = (folder / "object-000.parquet").stat()
+    (folder / "object-000.parquet").write_bytes(b"x" * size.st_size)
+    os.utime(folder / "object-000.parquet", ns=(size.st_atime_ns, size.st_mtime_ns))
+    with conf(spark, {"spark.sql.files.ignoreCorruptFiles": "true"}):
+        assert [row.v for row in df.collect()] == list(range(10, 20))
+
+
+def test_stale_objects_are_not_counted_and_read(spark, folder):
+    _put(folder, 0, [-5, 75])
+    _put(folder, 10, [-5, 75])
+    df = spark.read.parquet(str(folder))
+    # Ten rows are sure in the second object: the third and those after it are not needed.
+    assert _by_top(spark, lambda: df.orderBy("v").limit(10)) == [6]
+    # Any rows: what no metadata describes is not needed either.
+    assert _by_top(spark, lambda: df.where("v >= 10").limit(10).groupBy().count()) == [8]
+    (entry,) = skipstone.last_query(spark)
+    assert (entry.objects.stale, entry.objects.unindexed, entry.objects.kept) == (0, 0, 1)
+
+
+def test_a_table_gets_rows_between_planning_and_running(spark, tmp_path):
+    parquet(tmp_path / "first", *_objects())
+    spark.sql("DROP TABLE IF EXISTS top_table")
+    spark.sql(f"CREATE TABLE top_table (v BIGINT, s STRING, g BIGINT) USING parquet LOCATION '{tmp_path / 'first'}'")
+    try:
+        Dataset.for_table(spark, "top_table").create_indexes(MinMaxIndex("v"))
+        sql = "SELECT v FROM top_table ORDER BY v LIMIT 3"
+        df = _planned(spark, lambda: spark.sql(sql), 7)
+        with conf(spark, {"spark.skipstone.enabled": "false"}):
+            without = spark.sql(sql)
+            without.inputFiles()
+        spark.sql("INSERT INTO top_table VALUES (-1, 'x', 0)")
+        assert df.collect() == without.collect()
+        df = _planned(spark, lambda: spark.sql(sql), 7)
+        (tmp_path / "first" / "object-000.parquet").unlink()
+        spark.sql("REFRESH TABLE top_table")
+        assert [row.v for row in df.collect()] == [-1, 10, 11]
+        assert [row.v for row in spark.sql(sql).collect()] == [-1, 10, 11]
+    finally:
+        spark.sql("DROP TABLE top_table")
+
+
+def test_a_partition_is_dropped_and_its_files_stay(spark, tmp_path):
+    for n, columns in enumerate(_objects(4)):
+        parquet(tmp_path / "p" / f"day={n}", {"v": columns["v"]})
+    spark.sql("DROP TABLE IF EXISTS top_parts")
+    spark.sql(
+        f"CREATE TABLE top_parts (v BIGINT, day INT) USING parquet PARTITIONED BY (day) LOCATION '{tmp_path / 'p'}'"
+    )
+    try:
+        spark.sql("MSCK REPAIR TABLE top_parts")
+        Dataset.for_table(spark, "top_parts").create_indexes(MinMaxIndex("v"))
+        sql = "SELECT v FROM top_parts WHERE v >= 0 ORDER BY v LIMIT 3"
+        df = _planned(spark, lambda: spark.sql(sql), 3)
+        spark.sql("ALTER TABLE top_parts DROP PARTITION (day = 0)")
+        with conf(spark, {"spark.skipstone.enabled": "false"}):
+            expected = spark.sql(sql).collect()
+        assert [row.v for row in expected] == [10, 11, 12]
+        assert spark.sql(sql).collect() == expected
+        assert df.collect() == expected
+    finally:
+        spark.sql("DROP TABLE top_parts")
+
+
+def test_two_snapshots_know_an_object(spark, tmp_path):
+    """Rows are counted once, and each snapshot may say that an object comes too late."""
+    parquet(tmp_path / "n" / "day=0", *({"v": columns["v"]} for columns in _objects()[:4]))
+    parquet(tmp_path / "n" / "day=1", *({"v": columns["v"]} for columns in _objects()[4:]))
+    Dataset.for_path(spark, str(tmp_path / "n" / "day=1"), format="parquet").create_indexes(MinMaxIndex("v"))
+    Dataset.for_path(spark, str(tmp_path / "n"), format="parquet").create_indexes(MinMaxIndex("v"))
+    both = spark.read.parquet(str(tmp_path / "n"))
+    assert _by_top(spark, lambda: both.orderBy("v").limit(15)) == [6]
+    assert _by_top(spark, lambda: both.orderBy(F.desc("v")).limit(15)) == [6]
+    inner = spark.read.parquet(str(tmp_path / "n" / "day=1"))
+    assert _by_top(spark, lambda: inner.orderBy(F.desc("v")).limit(15)) == [2]
+
+
+def test_nulls_that_no_filter_lets_pass(spark, tmp_path):
+    path = parquet(tmp_path / "t", *({"v": [None, *columns["v"]]} for columns in _objects(4)), {"v": list(range(10))})
+    Dataset.for_path(spark, path, format="parquet").create_indexes(MinMaxIndex("v"))
+    df = spark.read.parquet(path)
+    assert _by_top(spark, lambda: df.orderBy("v").limit(3)) == [1]
+    assert _by_top(spark, lambda: df.where("v < 500").orderBy("v").limit(3)) == [3]
+    assert _by_top(spark, lambda: df.where("v < 500 OR v IS NULL").orderBy("v").limit(3)) == [0]
+
+
+def test_malformed_rows(spark, tmp_path):
+    path = text(tmp_path / "c", ".csv", "1\n2\nx\n", "5\n6\n7\n", "8\n9\n")
+    reader = spark.read.schema("v INT")
+    Dataset(reader.csv(path)).create_indexes(MinMaxIndex("v"))
+    assert _by_top(spark, lambda: reader.csv(path).orderBy(F.asc_nulls_last("v")).limit(2)) == [2]
+    dropping = reader.option("mode", "DROPMALFORMED")
+    assert _by_top(spark, lambda: dropping.csv(path).orderBy(F.asc_nulls_last("v")).limit(2)) == [0]
+
+
+def test_a_bucketed_table_is_left_alone(spark, folder):
+    spark.sql("DROP TABLE IF EXISTS top_buckets")
+    spark.read.parquet(str(folder)).write.bucketBy(4, "g").sortBy("v").saveAsTable("top_buckets")
+    try:
+        Dataset.for_table(spark, "top_buckets").create_indexes(MinMaxIndex("v"))
+        assert _by_top(spark, lambda: spark.sql("SELECT v FROM top_buckets ORDER BY v LIMIT 3")) == [0]
+    finally:
+        spark.sql("DROP TABLE top_buckets")
+
+
+def test_planner_that_says_nonsense_of_ranks(spark, folder, monkeypatch):
+    real = planning._response
+
+    def cut(key, plan, seconds):
+        return real(key, plan, seconds)[:-4]
+
+    monkeypatch.setattr(planning, "_response", cut)
+    assert [row.v for row in spark.sql("SELECT v FROM t ORDER BY v LIMIT 2").collect()] == [0, 1]
+    assert "cut short" in (skipstone.last_query(spark)[-1].error or "")

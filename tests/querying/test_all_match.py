@@ -1,0 +1,179 @@
+"""Whether all rows match: ``failing`` against three-valued brute force, and through the planner's clauses."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from random import Random
+from typing import Any
+
+import pytest
+
+from skipstone import MinMaxIndex
+from skipstone.expressions.normalize import ALWAYS
+from skipstone.expressions.tree import (
+    And,
+    Call,
+    Column,
+    EqualNullSafe,
+    EqualTo,
+    Expression,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNaN,
+    IsNotNull,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Literal,
+    Not,
+    NotEqualTo,
+    NotIn,
+    Or,
+    StartsWith,
+)
+from skipstone.querying.all_match import failing
+from skipstone.querying.clause import NeverClause
+from skipstone.querying.filter import Filter
+from skipstone.querying.generate_clause import generate_clause
+
+X, Y, S = Column("x", "double"), Column("y", "double"), Column("s", "string")
+VALUES = (None, math.nan, -0.0, 1.0, 2.0)
+TEXTS = (None, "", "ab", "b")
+_ORDERS = {
+    EqualTo: lambda a, b: a == b,
+    NotEqualTo: lambda a, b: a != b,
+    LessThan: lambda a, b: a < b,
+    LessThanOrEqual: lambda a, b: a <= b,
+    GreaterThan: lambda a, b: a > b,
+    GreaterThanOrEqual: lambda a, b: a >= b,
+}
+
+
+def _key(value: Any) -> Any:
+    return (1, 0.0) if isinstance(value, float) and math.isnan(value) else (0, value)
+
+
+def truth(vertex: Expression, row: dict[str, Any]) -> Any:
+    """Evaluate as Spark does: None is NULL, NaN is the greatest number and equals itself."""
+    match vertex:
+        case Column(name):
+            return row[name]
+        case Literal(value):
+            return value
+        case And(terms):
+            found = [truth(t, row) for t in terms]
+            return False if False in found else (None if None in found else True)
+        case Or(terms):
+            found = [truth(t, row) for t in terms]
+            return True if True in found else (None if None in found else False)
+        case Not(child):
+            value = truth(child, row)
+            return None if value is None else not value
+        case IsNull(value):
+            return truth(value, row) is None
+        case IsNotNull(value):
+            return truth(value, row) is not None
+        case IsNaN(value):
+            found = truth(value, row)
+            return found is not None and math.isnan(found)
+        case EqualNullSafe(left, right):
+            a, b = truth(left, row), truth(right, row)
+            return a is b if a is None or b is None else _key(a) == _key(b)
+        case In(value, options) | NotIn(value, options):
+            a = truth(value, row)
+            others = [truth(o, row) for o in options]
+            if a is None:
+                return None
+            inside = any(o is not None and _key(o) == _key(a) for o in others) or (None if None in others else False)
+            return inside if isinstance(vertex, In) else (None if inside is None else not inside)
+        case StartsWith(value, prefix):
+            a, b = truth(value, row), truth(prefix, row)
+            return None if a is None or b is None else a.startswith(b)
+        case Call(_, (argument,)):  # a user's function: NULL for 1, FALSE for NULL
+            a = truth(argument, row)
+            return None if a == 1.0 else a is not None
+    a, b = truth(vertex.children[0], row), truth(vertex.children[1], row)
+    return None if a is None or b is None else _ORDERS[type(vertex)](_key(a), _key(b))
+
+
+def _leaf(random: Random) -> Expression:
+    column = random.choice((X, Y))
+    value = Literal(random.choice(VALUES), "double")
+    other = random.choice((value, value, value, X, Y))
+    return random.choice(
+        (
+            random.choice(tuple(_ORDERS))(column, other),
+            random.choice(tuple(_ORDERS))(value, column),
+            EqualNullSafe(column, other),
+            IsNull(column),
+            IsNotNull(column),
+            IsNaN(column),
+            In(column, (Literal(1.0, "double"), value)),
+            NotIn(column, (Literal(1.0, "double"), value)),
+            StartsWith(S, Literal("a", "string")),
+            Call("f", (column,), "boolean", "python"),
+            EqualTo(Call("f", (column,), "boolean", "python"), Literal(value=True, type="boolean")),
+        )
+    )
+
+
+def _tree(random: Random, depth: int = 3) -> Expression:
+    if depth == 0 or random.random() < 0.3:
+        return _leaf(random)
+    match random.randrange(3):
+        case 0:
+            return And(tuple(_tree(random, depth - 1) for _ in range(2)))
+        case 1:
+            return Or(tuple(_tree(random, depth - 1) for _ in range(2)))
+        case _:
+            return Not(_tree(random, depth - 1))
+
+
+def test_a_row_fails_exactly_where_the_predicate_is_not_true():
+    random = Random(7)
+    rows = [dict(zip("xys", values, strict=True)) for values in product(VALUES, VALUES, TEXTS)]
+    told = 0
+    for _ in range(500):
+        predicate = _tree(random)
+        fails = failing(predicate)
+        for row in rows:
+            is_true = truth(predicate, row) is True
+            assert (truth(fails, row) is True) == (not is_true), f"{predicate} | {fails} | {row}"
+            told += is_true
+    assert told > 1_000
+
+
+def test_nothing_is_said_of_what_changes_its_mind():
+    draw = Call("rand", (), "double", deterministic=False)
+    assert failing(GreaterThan(draw, Literal(0.5, "double"))) == ALWAYS
+    known = GreaterThan(X, Literal(1.0, "double"))
+    assert failing(And((known, GreaterThan(draw, Literal(0.5, "double"))))) == ALWAYS
+    # All rows match an OR of which all match one side.
+    assert str(failing(Or((known, GreaterThan(draw, Literal(0.5, "double")))))) == "(x <= 1.0) OR (x IS NULL)"
+
+
+class _Teens(Filter):
+    """A plug-in's filter, which knows an object of teens only: no row fails."""
+
+    def __init__(self, *served: str) -> None:
+        self.index = MinMaxIndex("age")
+        self.served = served
+
+    def label_node(self, node: Expression) -> Any:
+        return NeverClause() if str(node) in self.served else None
+
+
+@pytest.mark.parametrize(
+    ("served", "known"),
+    [
+        (("NOT (is_teen(age))",), False),
+        (("is_teen(age) IS NULL",), False),
+        (("NOT (is_teen(age))", "is_teen(age) IS NULL"), True),
+        (("(NOT (is_teen(age))) OR (is_teen(age) IS NULL)",), True),
+    ],
+)
+def test_an_index_declares_that_all_rows_match_a_function(served, known):
+    predicate = Call("is_teen", (Column("age", "int"),), "boolean", "python")
+    assert (generate_clause(failing(predicate), [_Teens(*served)]).clause is not None) is known
