@@ -78,6 +78,22 @@ def _milliseconds_above_zero(text: str) -> int:
     return number
 
 
+def _share(text: str) -> float:
+    if not 0 <= (number := float(text)) <= 1:
+        raise ValueError(text)
+    return number
+
+
+def _count(text: str) -> int:
+    if not 0 < (number := int(text)) < 2**31:
+        raise ValueError(text)
+    return number
+
+
+def _action(text: str) -> str:
+    return {name: name for name in ("log", "disable", "raise")}[text.strip().lower()]
+
+
 SETTINGS: Final[dict[str, tuple[str, Callable[[str], Any], str]]] = {
     "enabled": ("true", _flag, "true or false"),
     "location": ("", str.strip, "a folder, or nothing for beside the data"),
@@ -88,6 +104,15 @@ SETTINGS: Final[dict[str, tuple[str, Callable[[str], Any], str]]] = {
     "aggregates": ("true", _flag, "true or false"),
     "joins": ("true", _flag, "true or false"),
     "topk": ("true", _flag, "true or false"),
+    "audit": ("0", _share, "a share of the scans, from 0 to 1, such as 0.01"),
+    "audit.action": ("disable", _action, "log, disable or raise"),
+    "audit.objects": ("4", _count, "a number of objects above 0"),
+    "audit.bytes": ("64m", read_bytes, "a number of bytes above 0, such as 64m"),
+    "audit.timeMs": (
+        "30s",
+        _milliseconds_above_zero,
+        "a time above 0, such as 10s; a number alone is milliseconds",
+    ),
     "sql.enabled": ("true", _flag, "true or false"),
     "verifyListing": ("false", _flag, "true or false"),
     "companion.enabled": ("false", _flag, "true or false"),

@@ -24,6 +24,7 @@ from skipstone.indexing.relation import (
     without_jvm_zone,
 )
 from skipstone.querying.clause import conjuncts
+from skipstone.querying.distrust import distrusted
 from skipstone.querying.generate_clause import generate_clause
 from skipstone.querying.timestamps import only_modern
 
@@ -104,6 +105,27 @@ class Plan:
         """The columns that indexes of this scan's dataset are on, in lower case: no other key of a join can skip."""
         records = (record for d in self.decisions for record in d.snapshot.indexes)
         return tuple(sorted({column.name.lower() for record in records for column in record.columns}))
+
+    @property
+    def responsible(self) -> tuple[tuple[str, str, str], ...]:
+        """The indexes by whose metadata objects are left out: the root of the dataset, its name there, its id."""
+        found: dict[tuple[str, str, str], None] = {}
+        for decision in self.decisions:
+            if (
+                decision.evaluation is not None
+                and decision.labelled is not None
+                and decision.labelled.clause is not None
+            ):
+                names = {index.name for index, _ in decision.labelled.clause.requires}
+                records = (record for record in decision.snapshot.indexes if record.name in names)
+                found |= dict.fromkeys((decision.snapshot.root, record.name, record.id) for record in records)
+        return tuple(found)
+
+    @property
+    def caught(self) -> tuple[str, ...]:
+        """The names of the scan's indexes that an audit caught leaving out a row."""
+        records = (record for decision in self.decisions for record in decision.snapshot.indexes)
+        return tuple(record.name for record in records if distrusted(record.id) is not None)
 
     @property
     def clause(self) -> str | None:
@@ -292,7 +314,7 @@ def _usable(record: IndexRecord, query: _Query, refusal: Callable[[], str | None
     """Make a recorded index again if it may be used and describes what this scan reads; otherwise say why not."""
     if not any(column.name in query.here for column in record.columns):
         return None
-    reason = refusal() or column_difference(record.columns, query.here)
+    reason = distrusted(record.id) or refusal() or column_difference(record.columns, query.here)
     if reason is None:
         made = _made(record)
         reason = made if isinstance(made, str) else _difference(record, made, query, notes)

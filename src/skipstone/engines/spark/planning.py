@@ -35,6 +35,7 @@ from skipstone.functions.geo.implications import SedonaFunctions
 from skipstone.functions.identity.package_versions import gathered_evidence
 from skipstone.functions.inverses.implication import InverseImplication
 from skipstone.indexing.relation import Relation
+from skipstone.querying.distrust import distrust
 from skipstone.querying.elements import ElementImplication
 from skipstone.querying.plan import Plan, plan_scan
 from skipstone.querying.plan_tally import Tally, plan_tally
@@ -97,7 +98,8 @@ class SparkPlanner:
             condition = request["condition"]
             functions = query_identities(self._spark, relation.skipstone)
             expression = None if condition is None else read_expression(condition)
-            choice = relation.skipstone.get(CHOICE)
+            distrust(request.get("distrusted", ()))
+            choice = request.get("choice", relation.skipstone.get(CHOICE))
             chosen = None if choice is None else Choice.read(choice)
             with gathered_evidence() as evidence, surroundings(self._spark, relation).hold() as looked_at:
                 plan = plan_scan(relation, expression, store, functions, chosen)
@@ -193,6 +195,8 @@ def _response(key: int, plan: Plan, read_seconds: float) -> bytes:
             "columns": plan.covered,
             "environment": plan.environment,
             "evidence": sorted(plan.evidence),
+            "responsible": [{"root": root, "name": name, "id": own} for root, name, own in plan.responsible],
+            "caught": plan.caught,
             "plan": key,
             "top": None if top is None else {**top.places, "question": str(top.question)},
         }

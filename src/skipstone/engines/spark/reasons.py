@@ -171,6 +171,14 @@ REASONS: Final[tuple[Reason, ...]] = (
         said=True,
     ),
     Reason(
+        "caught by an audit",
+        r": an audit found a row in an object that it left out: ",
+        "lengths(line): an audit found a row in an object that it left out: drop it, mend what it rests on, …",
+        "drop the index, mend the plug-in, promise or function that it rests on, and create it anew",
+        _AGAIN,
+        said=True,
+    ),
+    Reason(
         "type not loaded",
         r": its type .* is not loaded; ",
         "lengths(line): its type 'lengths' is not loaded; name its module in spark.skipstone.plugins",

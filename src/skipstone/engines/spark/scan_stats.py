@@ -7,7 +7,7 @@ from typing import Any
 
 from skipstone.engines.spark.scan_html import scan_line, scans_html
 
-__all__ = ["JoinStats", "ObjectCounts", "ScanStats"]
+__all__ = ["AggregateStats", "AuditStats", "JoinStats", "ObjectCounts", "ScanStats"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,28 @@ class AggregateStats:
 
 
 @dataclass(frozen=True, slots=True)
+class AuditStats:
+    """What was found in some of the objects that filters left out, which were read after the query.
+
+    ``looked_into`` objects were read, of ``bytes_looked_into`` bytes.  ``rows_lost`` of their rows satisfy the
+    condition and should not have been left out: this must be 0.  Otherwise ``lost_objects`` has some of the objects
+    and ``blamed`` the indexes.  ``problem`` says why an audit was not carried through.
+    """
+
+    looked_into: int
+    bytes_looked_into: int
+    rows_lost: int
+    lost_objects: tuple[str, ...]
+    blamed: tuple[str, ...]
+    problem: str | None
+
+    @classmethod
+    def of(cls, part: dict[str, Any]) -> AuditStats:
+        """Read the part of an entry that tells of an audit."""
+        return cls(**{**part, "lost_objects": tuple(part["lost_objects"]), "blamed": tuple(part["blamed"])})
+
+
+@dataclass(frozen=True, slots=True)
 class ScanStats:
     """What happened to one file scan when its query was planned, and when it ran.
 
@@ -93,6 +115,9 @@ class ScanStats:
 
     ``skipped_by_top`` of the skipped objects have no row among the first ones that ``ORDER BY … LIMIT`` asks for, or
     are not needed for ``WHERE … LIMIT``; ``top`` says which rows are asked for.
+
+    ``audit`` is ``None`` unless some of the objects that filters left out were read after the query
+    (``spark.skipstone.audit``).
 
     The rest is ``None`` until the query has run, and then of its latest run: ``run_seconds`` is how long the whole
     query ran, ``scan_seconds`` the time that its tasks together spent in this scan (columnar scans only: Parquet and
@@ -124,6 +149,7 @@ class ScanStats:
     skipped_by_top: int = 0
     top: str | None = None
     aggregates: AggregateStats | None = None
+    audit: AuditStats | None = None
 
     @classmethod
     def of(cls, entry: dict[str, Any]) -> ScanStats:
@@ -153,6 +179,7 @@ class ScanStats:
             skipped_by_top=entry.get("skipped_by_top") or 0,
             top=entry.get("top"),
             aggregates=AggregateStats.of(entry["aggregates"]) if entry.get("aggregates") else None,
+            audit=AuditStats.of(entry["audit"]) if entry.get("audit") else None,
         )
 
     def __str__(self) -> str:

@@ -11,7 +11,7 @@ from skipstone.querying.plan import SKIPS_NOTHING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from skipstone.engines.spark.scan_stats import AggregateStats, JoinStats, ScanStats
+    from skipstone.engines.spark.scan_stats import AggregateStats, AuditStats, JoinStats, ScanStats
     from skipstone.querying.generate_clause import Labelled
     from skipstone.querying.plan import Plan
 
@@ -60,11 +60,25 @@ def _scan_text(number: int, of: int, scan: ScanStats, plan: Plan | None) -> str:
         lines += _joins_text(scan.joins)
     if scan.aggregates is not None:
         lines += _aggregates_text(scan.aggregates)
+    if scan.audit is not None:
+        lines.append(f"  {_audit_text(scan.audit)}")
     lines.append(
         f"  planning: {scan.planning_seconds * 1000:.1f} ms{f' ({spent})' if spent else ''}, "
         f"{scan.metadata_bytes_read:,} bytes of metadata read"
     )
     return "\n".join(lines)
+
+
+def _audit_text(audit: AuditStats) -> str:
+    """Tell what was found in objects that were left out."""
+    if audit.problem is not None:
+        return f"audit: not carried through: {audit.problem}"
+    size = f"{audit.looked_into:,} of the skipped objects were looked into, {audit.bytes_looked_into:,} bytes"
+    if not audit.rows_lost:
+        return f"audit: {size}: no row is lost"
+    return (
+        f"audit: {size}: ROWS ARE LOST: {audit.rows_lost:,}, by {', '.join(audit.blamed)}, in {audit.lost_objects[0]}"
+    )
 
 
 def _joins_text(joins: JoinStats) -> Iterator[str]:

@@ -57,6 +57,20 @@ private[skipstone] class Decided(
     val topped: Option[Topped] = None) {
   private val listed = version.map(new WeakReference(_))
 
+  /** The objects that partition pruning leaves. */
+  def chosen: BitSet = {
+    val out = new BitSet(listing.files.length)
+    selected.indices.filter(selected(_)).foreach(d => out.set(listing.starts(d), listing.starts(d + 1)))
+    out
+  }
+
+  /** Those that are kept, and those that are left out only since the first rows of the query do not need them. */
+  def keptByFilters: BitSet = {
+    val out = keep.clone().asInstanceOf[BitSet]
+    topped.foreach(t => out.or(t.skipped))
+    out
+  }
+
   /** Whether Spark would list now what it listed then. */
   def isCurrent: Boolean = listed.exists(l => Listing.version(base).exists(_ eq l.get))
 
@@ -68,13 +82,16 @@ private[skipstone] class Decided(
 
   /** Of some objects of a listing those that are not needed, as they were; by their numbers where it is the same listing. */
   def skippedOf(now: Listing, objects: BitSet): BitSet = {
-    val out = new BitSet(now.files.length)
     if (now eq listing) {
-      selected.indices.filter(selected(_)).foreach(d => out.set(listing.starts(d), listing.starts(d + 1)))
+      val out = chosen
       out.and(objects)
       out.andNot(keep)
-    } else objects.stream().forEach(i => if (skips(now.files(i))) out.set(i))
-    out
+      out
+    } else {
+      val out = new BitSet(now.files.length)
+      objects.stream().forEach(i => if (skips(now.files(i))) out.set(i))
+      out
+    }
   }
 
   /** Whether an object is one that is not needed, as it was. */

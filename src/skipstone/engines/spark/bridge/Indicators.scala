@@ -70,31 +70,42 @@ private[skipstone] class Indicators(dataset: FileScan, root: String) {
   }
 
   private def audit(g: JsonGenerator, scan: PlannedScan, most: Int, mostBytes: Long, random: scala.util.Random): Unit = {
-    val skipped = scan.selected.clone().asInstanceOf[BitSet]
-    skipped.andNot(scan.kept)
+    val skipped = scan.skipped
+    val sampled = sample(scan, most, mostBytes, random)
+    val lost = lostAmong(scan, sampled.objects)
+    g.writeStartObject()
+    g.writeStringField("condition", scan.condition.map(_.sql.take(2000)).orNull)
+    g.writeNumberField("objects", scan.selected.cardinality)
+    g.writeNumberField("skipped", skipped.cardinality)
+    g.writeNumberField("bytes_skipped", JoinRule.bytes(scan.listing, skipped))
+    g.writeNumberField("looked_into", sampled.objects.cardinality)
+    g.writeNumberField("bytes_looked_into", sampled.bytes)
+    g.writeNumberField("lost", lost.size)
+    g.writeNumberField("rows_lost", lost.map(_._2).sum)
+    Json.strings(g, "lost_objects", lost.take(10).map { case (i, _) => scan.listing.files(i).getPath.toString })
+    g.writeEndObject()
+  }
+
+  /** Some of the objects that a plan leaves out, at most so many and so many bytes, but one at least. */
+  def sample(scan: PlannedScan, most: Int, mostBytes: Long, random: scala.util.Random): Sample = {
     val looked = new BitSet()
     var bytes = 0L
-    random.shuffle(skipped.stream().toArray.toSeq).iterator.takeWhile(_ => looked.cardinality < most).foreach { i =>
+    random.shuffle(scan.skipped.stream().toArray.toSeq).iterator.takeWhile(_ => looked.cardinality < most).foreach { i =>
       val size = scan.listing.lengths(i)
       if (looked.isEmpty || bytes + size <= mostBytes) {
         looked.set(i)
         bytes += size
       }
     }
-    val hits = if (looked.isEmpty) (_: Int) => 0L else countAlone(scan, looked)
-    val lost = looked.stream().toArray.toSeq.filter(hits(_) > 0)
-    lost.foreach(i => refuseChanged(scan.listing.files(i)))
-    g.writeStartObject()
-    g.writeStringField("condition", scan.condition.map(_.sql.take(2000)).orNull)
-    g.writeNumberField("objects", scan.selected.cardinality)
-    g.writeNumberField("skipped", skipped.cardinality)
-    g.writeNumberField("bytes_skipped", JoinRule.bytes(scan.listing, skipped))
-    g.writeNumberField("looked_into", looked.cardinality)
-    g.writeNumberField("bytes_looked_into", bytes)
-    g.writeNumberField("lost", lost.size)
-    g.writeNumberField("rows_lost", lost.map(hits).sum)
-    Json.strings(g, "lost_objects", lost.take(10).map(i => scan.listing.files(i).getPath.toString))
-    g.writeEndObject()
+    new Sample(looked, bytes)
+  }
+
+  /** Which of these objects hold rows that satisfy the condition, and how many; they are as they were listed. */
+  def lostAmong(scan: PlannedScan, objects: BitSet): Seq[(Int, Long)] = {
+    val hits = if (objects.isEmpty) (_: Int) => 0L else countAlone(scan, objects)
+    val lost = objects.stream().toArray.toSeq.map(i => i -> hits(i)).filter(_._2 > 0)
+    lost.foreach { case (i, _) => refuseChanged(scan.listing.files(i)) }
+    lost
   }
 
   private def scansOf(query: classic.Dataset[_]): Seq[PlannedScan] = {
@@ -242,6 +253,9 @@ private[skipstone] class Indicators(dataset: FileScan, root: String) {
     }
   }
 }
+
+/** Objects that are looked into, and their size. */
+private[skipstone] class Sample(val objects: BitSet, val bytes: Long)
 
 private[skipstone] object Indicators {
   private val Number = StructField(FileScan.ObjectColumn, IntegerType, nullable = false)

@@ -29,6 +29,10 @@ private[skipstone] class Monitoring extends Source {
   private val bytes = metricRegistry.counter("bytes.total")
   private val bytesSkipped = metricRegistry.counter("bytes.skipped")
   private val metadataBytes = metricRegistry.counter("metadata.bytesRead")
+  private val audits = metricRegistry.counter("audits.made")
+  private val auditsFailed = metricRegistry.counter("audits.failed")
+  private val auditedObjects = metricRegistry.counter("audits.objects")
+  private val rowsLost = metricRegistry.counter("audits.rowsLost")
   private val planning = metricRegistry.timer("planning")
   metricRegistry.register("objects.staleShare", new Gauge[Double] {
     override def getValue: Double = {
@@ -52,6 +56,13 @@ private[skipstone] class Monitoring extends Source {
       failed.inc()
       reason(said).foreach(name => metricRegistry.counter(s"failures.$name").inc())
     }
+  }
+
+  def audited(outcome: AuditOutcome): Unit = {
+    audits.inc()
+    auditedObjects.inc(outcome.looked)
+    if (outcome.problem.isDefined) auditsFailed.inc()
+    rowsLost.inc(outcome.rows)
   }
 
   def ranWithout(): Unit = stoodAside.inc()

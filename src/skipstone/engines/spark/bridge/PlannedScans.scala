@@ -19,6 +19,13 @@ private[skipstone] class PlannedScan(
     val selected: BitSet,
     val kept: BitSet) {
   val fs: HadoopFsRelation = rel.relation.asInstanceOf[HadoopFsRelation]
+
+  /** The objects that it leaves out. */
+  def skipped: BitSet = {
+    val left = selected.clone().asInstanceOf[BitSet]
+    left.andNot(kept)
+    left
+  }
 }
 
 /** Lets a thread watch the scans of the plans that it makes. */

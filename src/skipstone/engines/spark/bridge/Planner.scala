@@ -54,6 +54,8 @@ private[skipstone] case class Decision(header: JsonNode, kept: Seq[Kept]) {
   def environment: Set[String] = Decision.texts(header, "environment").toSet
   /** The files of modules that it rests on. */
   def evidence: Seq[String] = Decision.texts(header, "evidence")
+  /** The scan's indexes that an audit caught. */
+  def caught: Seq[String] = Decision.texts(header, "caught")
   /** Whether something is known of where rows stand in the query's order, and the rank of NULL and of NaN there. */
   def ranked: Boolean = header.path("top").isObject
   def question: String = header.path("top").path("question").asText

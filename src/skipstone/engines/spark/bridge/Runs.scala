@@ -33,6 +33,7 @@ private[skipstone] class Runs extends SparkListener {
       SkipstoneRule.guarded(()) {
         Stats.ran(end.qe.tracker, end.duration)(Runs.scans(end.qe.executedPlan))
       }(_ => ())
+      SkipstoneRule.guarded(())(Audits.ran(end.qe.tracker))(_ => ())
     case mark: Runs.Mark => mark.seen.countDown()
     case _ =>
   }

@@ -94,18 +94,24 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
       val timeout = timeoutMs(conf)
       val environments = described.environments()
       if (planner == null) entry.notes = entry.notes :+ s"nobody planned: ${Companion.absence}"
+      var request = ""
       val decision = if (planner == null) None else guarded(Option.empty[Decision]) {
-        val request = requestOf(described, environments, condition, top)
+        request = requestOf(described, environments, condition, top)
         val called = System.nanoTime()
         try Some(PlannerCalls.plan(planner, request, timeout)) finally entry.plannerNs = System.nanoTime() - called
       } { error => fail(entry, error) }
       entry.header = decision.map(_.header)
       if (isTrue("spark.skipstone.force", "false")) decision.flatMap(_.refusal).foreach(reason => throw new SkipstoneForceException(reason))
+      if (decision.exists(_.caught.nonEmpty) && Audits.raises(conf)) throw new SkipstoneForceException(
+        s"an audit found that rows were lost by ${decision.get.caught.mkString(", ")} of ${entry.roots.headOption.getOrElse("")}: drop it, " +
+          "or set spark.skipstone.audit.action to disable to go on without it")
       // Listing a catalog table's partitions is not free: not for statistics alone.
       if (decision.exists(_.indexed) || described.fs.location.isInstanceOf[PartitioningAwareFileIndex]) {
         val still = new Still(described, environments, decision.map(_.environment).getOrElse(Set.empty))
         still.verifyFiles(decision.map(_.evidence).getOrElse(Nil))
-        prune(condition, rel, still, decision, entry, planner, timeout, top)
+        val planned = prune(condition, rel, still, decision, entry, planner, timeout, top)
+        if (entry.wrapped && condition.isDefined && Audits.chosen(conf)) suspected(condition, rel, planned, still, entry, request, planner)
+        planned
       } else rel
     } { error => fail(entry, error) }
     catch {
@@ -185,6 +191,14 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
       wrapped
     }
   }
+
+  /** Have it looked into, once the query has run, what the filters of a scan left out; not what its first rows do not need. */
+  private def suspected(condition: Option[Expression], rel: LogicalRelation, planned: LogicalRelation, still: Still, entry: Entry,
+      request: String, planner: Planner): Unit = guarded(()) {
+    val decided = planned.relation.asInstanceOf[HadoopFsRelation].location.asInstanceOf[SkipstoneFileIndex].decided
+    val scan = new PlannedScan(condition, rel, decided.listing, decided.chosen, decided.keptByFilters)
+    Audits.expect(new Suspect(scan, still, entry, request, planner, session.asInstanceOf[classic.SparkSession], conf))
+  }(error => warnOnce(s"Skipstone: a scan is not audited: $error"))
 
   /** Leave out what the first rows do not need, for as long as what was counted for that is as it was. */
   private def drop(topped: Topped, listing: Listing, rows: Array[Array[Int]], keep: BitSet, entry: Entry, fs: HadoopFsRelation,
@@ -403,6 +417,7 @@ private[skipstone] object SkipstoneRule {
       case Some(c) => new ExpressionJson(described.columns, g).write(c)
       case None => g.writeNull()
     }
+    if (Audits.caught.nonEmpty) Json.strings(g, "distrusted", Audits.caught)
     top.foreach { t =>
       g.writeFieldName("top")
       t.write(g, described.columns, TopK.whole(condition, described.columns))

@@ -42,6 +42,8 @@ private[skipstone] class Entry(val session: String, val roots: Seq[String], val 
   @volatile var joins: Option[JoinOutcome] = None
   /** What metadata answered of its counts and extremes. */
   @volatile var tally: Option[TallyOutcome] = None
+  /** What was found in objects that it left out. */
+  @volatile var audit: Option[AuditOutcome] = None
   @volatile var runMs: Option[Long] = None
   @volatile var run: Option[ScanRun] = None
 
@@ -95,6 +97,10 @@ private[skipstone] class Entry(val session: String, val roots: Seq[String], val 
     tally.foreach { t =>
       g.writeFieldName("aggregates")
       t.write(g)
+    }
+    audit.foreach { a =>
+      g.writeFieldName("audit")
+      a.write(g)
     }
     Json.strings(g, "not_used", header.toSeq.flatMap(_.path("not_used").elements().asScala.map(_.asText)) ++ notes)
     Seq("clause", "used", "metadata_bytes_read", "indexed", "refuse", "plan").foreach(passOn)
@@ -176,6 +182,15 @@ private[skipstone] object Stats {
   def tallied(entry: Entry, outcome: TallyOutcome): Unit = entries.synchronized {
     entry.tally = Some(outcome)
     entry.change = changes.incrementAndGet()
+  }
+
+  /** Objects that a scan left out were looked into. */
+  def audited(entry: Entry, outcome: AuditOutcome): Unit = {
+    Monitoring.current().foreach(_.audited(outcome))
+    entries.synchronized {
+      entry.audit = Some(outcome)
+      entry.change = changes.incrementAndGet()
+    }
   }
 
   def add(entry: Entry): Unit = {
