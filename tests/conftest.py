@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 from pyspark.sql import SparkSession
 
@@ -16,10 +17,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+# Tests say what is skipped. A planner, or a worker that is asked for its packages, may be starved of a processor for
+# longer than a query waits for it, and then nothing is: see test_rule.py for what that is like.
+PATIENCE = "-Dspark.skipstone.plannerTimeoutMs=300000"
+
+# How long an example takes says nothing about it.
+hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("untimed")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Let every JVM of the run start fast; whoever runs the tests may choose the options."""
     if "workerinput" not in vars(config) and not config.option.collectonly:
-        os.environ.setdefault("SPARK_SUBMIT_OPTS", f"{OPTIONS} {archive_options()}")
+        os.environ.setdefault("SPARK_SUBMIT_OPTS", f"{OPTIONS} {PATIENCE} {archive_options()}")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
+import io
 import shutil
 import socket
-import statistics
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ from typing import ClassVar
 
 import pytest
 from benchmarks.conditions import Conditions, Count
+from benchmarks.servers.delay_proxy import DelayProxy
 from benchmarks.servers.s3 import S3Store, object_store, proxy
 from tests.servers.downloads import CACHE, unavailable
 
@@ -102,7 +104,7 @@ def near(server, tmp_path_factory):
 
 
 def _connect(store: S3Store) -> http.client.HTTPConnection:
-    return http.client.HTTPConnection(store.url.removeprefix("http://"), timeout=20)
+    return http.client.HTTPConnection(store.url.removeprefix("http://"), timeout=60)
 
 
 def _ask(connection: http.client.HTTPConnection, method: str, path: str, **options) -> tuple[int, bytes]:
@@ -120,9 +122,8 @@ def test_the_first_byte_comes_late_and_the_rest_slowly(far):
     first = time.perf_counter() - started
     assert answer.read() == BODY
     whole = time.perf_counter() - started
-    assert 0.1 <= first < 0.2
+    assert first >= 0.1
     assert whole - first >= 0.9 * len(BODY) / 4e6
-    assert whole < 1.5
     (request,) = far.requests()
     assert (request.method, request.bucket, request.key) == ("GET", "bucket", "object")
     assert (request.status, request.bytes, request.whole) == (200, len(BODY), True)
@@ -137,13 +138,13 @@ def test_requests_on_different_connections_wait_at_the_same_time(far):
     def ask(_):
         return _ask(_connect(far), "GET", "/bucket/object", headers={"Range": "bytes=10-19"})
 
-    started = time.perf_counter()
     with ThreadPoolExecutor(threads) as pool:
         answers = list(pool.map(ask, range(threads)))
-    assert time.perf_counter() - started < threads * 0.1 / 4
     assert answers == [(206, BODY[10:20])] * threads
     requests = far.requests()
     assert [(r.range, r.bytes) for r in requests] == [("bytes=10-19", 10)] * threads
+    # Were one served after the other, no two would be under way at once, however slow the machine.
+    assert max(sum(r.at <= other.at < r.at + r.seconds for r in requests) for other in requests) > threads / 4
 
 
 def test_a_connection_is_kept_and_the_host_is_not_touched(near):
@@ -214,18 +215,35 @@ def test_a_client_that_breaks_off_is_counted_and_hangs_nobody(far):
     assert _ask(_connect(far), "HEAD", "/bucket/object") == (200, b"")
 
 
-def test_without_delay_it_costs_little(near, server):
-    def median(port: int) -> float:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-        taken = []
-        for _ in range(200):
-            started = time.perf_counter()
-            assert _ask(connection, "GET", "/bucket/object", headers={"Range": "bytes=0-99"})[0] == 206
-            taken.append(time.perf_counter() - started)
-        return statistics.median(taken)
+@pytest.mark.parametrize(("latency", "bandwidth"), [(0.0, 0.0), (0.01, 0.0), (0.0, 1e8)])
+def test_only_what_was_asked_for_is_waited_for(server, monkeypatch, latency, bandwidth):
+    """Without delay it costs little: no timer, and no acknowledgement that TCP holds back."""
+    waits, undelayed = [], []
 
-    added = median(int(near.url.rpartition(":")[2])) - median(server)
-    assert added < 0.005, f"the proxy adds {1_000 * added:.2f} ms to a request"
+    async def ask() -> None:
+        delaying = DelayProxy("127.0.0.1", server, io.StringIO(), latency=latency, bandwidth=bandwidth)
+
+        async def serve(reader, writer) -> None:
+            undelayed.append(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            await delaying.serve(reader, writer)
+            served.set()
+
+        served = asyncio.Event()
+        listening = await asyncio.start_server(serve, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+        writer.write(b"GET /bucket/object HTTP/1.1\r\nHost: here\r\n\r\n")
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200")
+        assert await reader.readexactly(len(BODY)) == BODY
+        writer.close()
+        await asyncio.gather(writer.wait_closed(), served.wait())
+        listening.close()
+
+    sleep = asyncio.sleep
+    monkeypatch.setattr(asyncio, "sleep", lambda seconds, *more: waits.append(seconds) or sleep(seconds, *more))
+    asyncio.run(asyncio.wait_for(ask(), 120))
+    assert bool(waits) == bool(latency or bandwidth)
+    assert undelayed == [1]
 
 
 def test_the_gateway_serves_folders_to_who_signs(tmp_path):

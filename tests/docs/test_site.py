@@ -129,4 +129,4 @@ def test_it_is_read_in_a_browser(site):
         page.goto(address)
         page.get_by_role("button", name="Search").first.click()
         page.keyboard.type("GapListIndex")
-        page.locator("a[role=option][href*='api/indexes']").first.wait_for(timeout=20_000)
+        page.locator("a[role=option][href*='api/indexes']").first.wait_for(timeout=120_000)

@@ -7,7 +7,6 @@ listed, before and after its rows are read, must hold no row that the query asks
 from __future__ import annotations
 
 import random
-import time
 from typing import TYPE_CHECKING, Any
 
 from skipstone.errors import IndexExistsError, IndexNotFoundError, SkipstoneError
@@ -18,16 +17,16 @@ from tests.faults.lake import INDEXES, QUERIES, Lake, listing, read_rows, write_
 if TYPE_CHECKING:
     from pathlib import Path
 
+WRITERS, READERS = 4, 8
 _NUMBERS = 12
 
 
-def write_for_a_while(folder: Path, number: int, seconds: float, said: Any) -> None:
-    """Change objects and refresh, again and again; now and then drop everything and make it anew."""
+def write_for_a_while(folder: Path, number: int, commits: int, ended: Any, said: Any) -> None:
+    """Change objects and refresh until enough was committed; now and then drop everything and make it anew."""
     chosen = random.Random(number)
     lake = Lake(folder, objects=0, max_parts=4)
     done = {"changes": 0, "commits": 0, "refused": 0}
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    while done["commits"] < commits:
         _change(lake, chosen)
         done["changes"] += 1
         try:
@@ -43,6 +42,7 @@ def write_for_a_while(folder: Path, number: int, seconds: float, said: Any) -> N
                 done["refused"] += 1
         except SkipstoneError:  # another writer was faster once too often, or dropped what this one began with
             done["refused"] += 1
+    ended.release()
     said.put(done)
 
 
@@ -57,13 +57,12 @@ def _change(lake: Lake, chosen: random.Random) -> None:
     write_object(path, number if chosen.random() < 0.7 else chosen.randrange(5), name, modified=None)
 
 
-def read_for_a_while(folder: Path, number: int, seconds: float, said: Any) -> None:
-    """Plan queries, and look into every object that was skipped."""
+def read_for_a_while(folder: Path, number: int, checks: int, ended: Any, said: Any) -> None:
+    """Plan queries, and look into every object that was skipped, until enough was and the writers have ended."""
     chosen = random.Random(1000 + number)
     lake = Lake(folder, objects=0, max_parts=4)
     done = {"queries": 0, "wrong": 0, "failed": 0, "skipped": 0, "checked": 0}
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    while done["checked"] < checks or ended.get_value() < WRITERS:
         if chosen.random() < 0.2:
             lake = lake.reopened()
         query = chosen.choice(QUERIES)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import time
 
 import pytest
 
+from skipstone.indexing import job
 from tests.faults import lake as lake_module
 from tests.faults.lake import Lake, make_indexed, write_object
 
@@ -112,11 +114,15 @@ def test_other_rows_of_the_same_length_and_time(lakes, tally, monkeypatch):
 def test_an_object_written_just_now_is_waited_for_or_not_trusted(lakes, tally, monkeypatch):
     """Within the clock's granularity a second write would not show: the job waits, or does not trust the object."""
     lake = Lake(lakes / "lake")
+    waits, sleep = [], time.sleep
+    monkeypatch.setattr(job.time, "sleep", lambda seconds: waits.append(seconds) or sleep(seconds))
     write_object(lake.path(1), 1, modified=None)
+    young = time.time_ns() // 10**9 * 10**9 + 1_500_000_000  # however long it takes until it is listed
+    os.utime(lake.path(1), ns=(young, young))
     report = lake.create()
     now = lake.path(1).stat()
     assert report.untrusted == 0
-    assert report.seconds > 0.05, "the job did not wait for the clock"
+    assert len(waits) == 1, "the job did not wait for the clock"
     write_object(lake.path(1), 1, "eman-1", modified=None)
     assert lake.path(1).stat().st_mtime_ns // 1_000_000 != now.st_mtime_ns // 1_000_000
     count = tally.of("objects change while indexed", "written at the very moment")

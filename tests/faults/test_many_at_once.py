@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import multiprocessing
 
-from tests.faults.crowd import read_for_a_while, write_for_a_while
+from tests.faults.crowd import READERS, WRITERS, read_for_a_while, write_for_a_while
 from tests.faults.lake import FEW_QUERIES, Lake
-
-WRITERS, READERS = 4, 8
 
 
 def test_four_writers_and_eight_readers(lakes, tally, long):
-    seconds = 120 if long else 12
+    commits, checks = (100, 1_000) if long else (8, 100)
     lake = Lake(lakes / "lake")
     lake.create()
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.faults.actions", "tests.faults.crowd"])
     said = context.Queue()
-    crowd = [context.Process(target=write_for_a_while, args=(lake.folder, n, seconds, said)) for n in range(WRITERS)]
-    crowd += [context.Process(target=read_for_a_while, args=(lake.folder, n, seconds, said)) for n in range(READERS)]
+    ended = context.Semaphore(0)
+    work = [(write_for_a_while, n, commits) for n in range(WRITERS)]
+    work += [(read_for_a_while, n, checks) for n in range(READERS)]
+    crowd = [context.Process(target=does, args=(lake.folder, n, size, ended, said)) for does, n, size in work]
     for process in crowd:
         process.start()
-    reports = [said.get(timeout=seconds + 120) for _ in crowd]
+    reports = [said.get(timeout=600) for _ in crowd]
     for process in crowd:
         process.join(60)
         assert process.exitcode == 0
@@ -33,9 +33,9 @@ def test_four_writers_and_eight_readers(lakes, tally, long):
     count.failed += total["failed"]
     count.skipped += total["skipped"]
     assert total["wrong"] == total["failed"] == 0, total
-    assert total["commits"] > 10, total
+    assert total["commits"] >= WRITERS * commits, total
     assert total["queries"] > 50, total
-    assert total["checked"] > 50, f"hardly a skipped object was looked into: {total}"
+    assert total["checked"] >= READERS * checks, f"hardly a skipped object was looked into: {total}"
     lake = lake.reopened()
     lake.refresh()
     answers = lake.ask()

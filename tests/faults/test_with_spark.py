@@ -31,7 +31,7 @@ class SlowIndex(Index):
 
     def collect_metadata(self, rows):
         Path(self.signs, "reading").touch()
-        for _ in range(100):
+        for _ in range(2_400):  # two minutes, should the test have failed
             if Path(self.signs, "changed").exists():
                 break
             time.sleep(0.05)

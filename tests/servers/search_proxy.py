@@ -7,7 +7,6 @@ import http.client
 import ssl
 import subprocess
 import threading
-import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
@@ -33,6 +32,8 @@ class Proxy:
     swallow: str | None = None
     """Requests whose path holds this text are passed on, but their answer is not given."""
     seen: list[tuple[str, str, int]] = field(default_factory=list)
+    ended: threading.Event = field(default_factory=threading.Event)
+    """Ends delays: nobody waits for their answers any more."""
 
 
 @contextlib.contextmanager
@@ -47,8 +48,9 @@ def proxy(target: str, tls: tuple[Path, Path] | None = None) -> Iterator[Proxy]:
         def answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             state.seen.append((self.command, self.path, len(body)))
-            if state.delay:
-                time.sleep(state.delay)
+            if state.delay and state.ended.wait(state.delay):
+                self.close_connection = True
+                return
             if state.authorization is not None and self.headers.get("Authorization") != state.authorization:
                 self.give(401, b'{"error":"missing authentication credentials"}')
                 return
@@ -92,6 +94,7 @@ def proxy(target: str, tls: tuple[Path, Path] | None = None) -> Iterator[Proxy]:
     try:
         yield state
     finally:
+        state.ended.set()
         server.shutdown()
         server.server_close()
         thread.join()

@@ -107,7 +107,7 @@ def test_one_application(lake, tmp_path):
         (child,) = children(jvm_pid(spark))
         from skipstone.engines.spark.planning import attach
         attach(spark)
-        until(lambda: not alive(child), 5)
+        until(lambda: not alive(child))
         assert kept(spark, query)[:2] == (3, 1)
         time.sleep(2)
         assert not children(jvm_pid(spark))
@@ -125,7 +125,7 @@ def test_one_application(lake, tmp_path):
             assert error.getCondition() == "SKIPSTONE_SQL_DISABLED", error
         (child,) = children(jvm_pid(spark))
         spark.stop()
-        until(lambda: not alive(child), 5)
+        until(lambda: not alive(child))
         """,
         spark__skipstone__companion__path=f"{REPOSITORY / 'src'}:{tmp_path}",
     )
@@ -144,20 +144,21 @@ def test_hung_and_killed_while_it_plans(lake, tmp_path):
         f"""
         query, flag = {QUERY.format(lake=lake)!r} + " AND length(name) > 1", Path("slow")
         spark = session()
-        spark.conf.set("spark.skipstone.plannerTimeoutMs", "3000")
+        spark.conf.set("spark.skipstone.plannerTimeoutMs", "300000")
         assert kept(spark, query)[:2] == (3, 1)
         (child,) = children(jvm_pid(spark))
         os.kill(child, signal.SIGSTOP)
+        spark.conf.set("spark.skipstone.plannerTimeoutMs", "3000")
         rows, entry = asked(spark, query)
         assert len(rows) == 3 and entry["objects"]["kept"] == 8 and "no answer" in entry["error"], entry
-        assert 3 <= entry["planning_seconds"] < 10, entry
-        until(lambda: not alive(child), 60)
+        assert entry["planning_seconds"] >= 3, entry
+        until(lambda: not alive(child))
         assert "did not answer" in kept(spark, query)[2] or attached(spark)
         until(lambda: attached(spark))
+        spark.conf.set("spark.skipstone.plannerTimeoutMs", "300000")
         assert kept(spark, query)[:2] == (3, 1)
 
-        # In the middle of a plan.
-        spark.conf.set("spark.skipstone.plannerTimeoutMs", "60000")
+        # In the middle of a plan: nobody waits for the rest of five minutes.
         (child,) = children(jvm_pid(spark))
         flag.touch()
         answers = []
@@ -165,9 +166,7 @@ def test_hung_and_killed_while_it_plans(lake, tmp_path):
         asking.start()
         until(Path("slow.met").exists)
         os.kill(child, signal.SIGKILL)
-        killed = time.monotonic()
-        asking.join(30)
-        assert time.monotonic() - killed < 10
+        asking.join(120)
         ((rows, entry),) = answers
         assert len(rows) == 3 and entry["objects"]["kept"] == 8 and entry["error"], entry
         flag.unlink()
@@ -180,9 +179,10 @@ def test_hung_and_killed_while_it_plans(lake, tmp_path):
         flag.touch()
         for _ in range(3):
             assert kept(spark, query)[:2] == (3, 8)
-        until(lambda: not alive(child), 10)
+        until(lambda: not alive(child))
         flag.unlink()
         until(lambda: attached(spark))
+        spark.conf.set("spark.skipstone.plannerTimeoutMs", "300000")
         assert kept(spark, query)[:2] == (3, 1)
 
         # A client's own impatience is not the child's fault.
@@ -226,6 +226,7 @@ def test_given_up_when_it_ends_too_often(lake, tmp_path):
 def test_what_cannot_start_is_said_once(lake, tmp_path, case):
     """Each mistake has a sentence, queries are answered, and nobody waits for what cannot come."""
     more, said = _mistake(case, tmp_path)
+    more["waitMs"] = "1h"  # whoever waited would be noticed
     log = run_script(
         tmp_path,
         f"""
@@ -233,9 +234,7 @@ def test_what_cannot_start_is_said_once(lake, tmp_path, case):
         os.environ["PYTHONPATH"] = {str(REPOSITORY)!r}
         spark = session()
         spark.range(1).count()
-        start = time.monotonic()
         rows, objects, said = kept(spark, query)
-        assert time.monotonic() - start < 20
         assert (rows, objects) == (3, 8) and {said!r} in said, said
         for _ in range(3):
             assert kept(spark, query)[:2] == (3, 8)
@@ -402,5 +401,4 @@ def test_spark_shell(lake, tmp_path):
         jvm = int(log.split("READY ")[-1].split()[0])
         (child,) = children(jvm)
         os.kill(jvm, signal.SIGKILL)
-        took = until(lambda: not Path(f"/proc/{child}").exists(), 5)
-        assert took < 5
+        until(lambda: not Path(f"/proc/{child}").exists())

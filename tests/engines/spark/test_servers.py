@@ -227,7 +227,7 @@ def test_eight_clients_at_once_with_refreshes_beside(server, tmp_path):
     def ask(number):
         """Ask in session after session, as tools do that connect for each report."""
         turn = 0
-        while time.monotonic() < stop:
+        while time.monotonic() < stop or counts["jdbc"] <= 100:
             with server.cursor() as session:
                 for _ in range(10):
                     low = (7 * turn + number) % 77
@@ -241,7 +241,7 @@ def test_eight_clients_at_once_with_refreshes_beside(server, tmp_path):
 
     def refresh():
         with server.cursor() as session:
-            while time.monotonic() < stop:
+            while time.monotonic() < stop or counts["refreshed"] < 5:
                 first = 1000 + counts["refreshed"]
                 session.sql(f"INSERT INTO busy SELECT id, concat('n', id) FROM range({first}, {first + 1}, 1, 1)")
                 ((_, _, _, indexed, *_),) = session.sql("REFRESH INDEXES ON busy")

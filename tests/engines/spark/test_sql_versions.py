@@ -114,7 +114,7 @@ time.sleep(1)
 assert reads(query) == "reads 1 of 8 objects"
 (child,) = children(jvm)
 spark.stop()
-until(lambda: not children(jvm), 10)
+until(lambda: not children(jvm))
 print("ALL WELL")
 """
 

@@ -73,15 +73,13 @@ def test_busy_servers_are_asked_again(url, prefix, indexed):
 def test_a_slow_server_is_waited_for_only_so_long_and_then_left_alone(url, prefix, indexed):
     with proxy(url) as between:
         store = make(between.url, prefix, timeout_seconds=0.4, retries=5)
-        between.delay = 2.0
-        started = time.monotonic()
+        between.delay = 120.0
         with pytest.raises(MetadataStoreError, match="does not answer: no answer within"):
             store.latest(DATASET)
-        assert time.monotonic() - started < 1.5
-        started = time.monotonic()
+        assert len(between.seen) == 1, "the time for all tries went into the first"
         with pytest.raises(MetadataStoreError, match="did not answer a moment ago: no answer within"):
             store.latest(f"{DATASET}/other")
-        assert time.monotonic() - started < 0.2
+        assert len(between.seen) == 1
         between.delay = 0.0
         commit(store, None, None, [RA], rows_of(1), root=f"{DATASET}/other")  # a writer asks all the same
 

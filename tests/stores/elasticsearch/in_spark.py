@@ -72,7 +72,7 @@ def write(spark, folder, start, stop):
 
 @contextlib.contextmanager
 def chosen(spark, url, prefix, **options):
-    names = {"url": url, "index": prefix, **options}
+    names = {"url": url, "index": prefix, "timeoutSeconds": "60", **options}
     values = {f"spark.skipstone.elasticsearch.{name}": value for name, value in names.items()}
     with conf(spark, {"spark.skipstone.store": "elasticsearch", **values}):
         yield
@@ -146,7 +146,7 @@ def test_every_fault_costs_time_only(spark, folder, url, prefix):
     with chosen(spark, "http://127.0.0.1:9", prefix):
         assert_reads_everything(spark, folder, "does not answer: it cannot be reached")
     with proxy(url) as between:
-        between.delay = 3.0
+        between.delay = 120.0
         with chosen(spark, between.url, prefix, timeoutSeconds="0.5"):
             assert_reads_everything(spark, folder, "does not answer: no answer within")
     with proxy(url) as between:
@@ -162,13 +162,13 @@ def test_every_fault_costs_time_only(spark, folder, url, prefix):
             assert PASSWORD not in shown
     kept = send(url, "GET", f"{prefix}-heads/_doc/{head}")["_source"]
     send(url, "PUT", f"{prefix}-heads/_doc/{head}", {**kept, "manifest": base64.b64encode(b"{}").decode()})
-    with chosen(spark, url, prefix, timeoutSeconds="8.1"):  # a store of its own, that has seen nothing yet
+    with chosen(spark, url, prefix, timeoutSeconds="61"):  # a store of its own, that has seen nothing yet
         assert_reads_everything(spark, folder, "is damaged")
         assert Dataset.for_path(spark, str(folder)).refresh().version == 2  # repairs
         assert assert_same_rows(spark, spark.read.parquet(str(folder)).where("id = 17")) == 7
     for number, name in enumerate(("objects", "chunks")):
         send(url, "DELETE", f"{prefix}-{name}")
-        with chosen(spark, url, prefix, timeoutSeconds=f"8.2{number}"):
+        with chosen(spark, url, prefix, timeoutSeconds=f"62.{number}"):
             assert_reads_everything(spark, folder, "refresh()")
             Dataset.for_path(spark, str(folder)).refresh()
             assert assert_same_rows(spark, spark.read.parquet(str(folder)).where("id = 17")) == 7
@@ -176,7 +176,7 @@ def test_every_fault_costs_time_only(spark, folder, url, prefix):
     assert len(chunks) > 10
     for chunk in chunks:
         send(url, "DELETE", f"{prefix}-chunks/_doc/{chunk}")
-    with chosen(spark, url, prefix, timeoutSeconds="8.3"):
+    with chosen(spark, url, prefix, timeoutSeconds="63"):
         assert_reads_everything(spark, folder, "a document of it is not there")
         Dataset.for_path(spark, str(folder)).refresh()
         assert assert_same_rows(spark, spark.read.parquet(str(folder)).where("id = 17")) == 7

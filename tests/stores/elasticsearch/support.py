@@ -34,6 +34,7 @@ _shared = fresh_prefix()
 
 def make(url: str, prefix: str | None = None, **options) -> ElasticsearchStore:
     own = {name: options.pop(name) for name in list(options) if name in ServerSettings.__dataclass_fields__}
+    own.setdefault("timeout_seconds", 60.0)  # servers of tests share two cores with the tests
     return ElasticsearchStore(ServerSettings(url, prefix or fresh_prefix(), **own), **options)
 
 
@@ -43,7 +44,7 @@ def send(url: str, method: str, path: str, body=None):
         f"{url}/{path}", json.dumps(body).encode() if body is not None else None, {"Content-Type": "application/json"}
     )
     request.get_method = lambda: method
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=120) as answer:
         return json.loads(answer.read() or b"null")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import instructions
 from tests.stores.keys import key_file, store_with
 
 from skipstone import BloomFilterIndex, HybridIndex, ValueListIndex
@@ -376,9 +376,8 @@ def test_a_long_text_is_hashed_like_short_ones_and_soon():
     alone = [set_hashes(pa.array([one]))[0] for one in long]
     beside = set_hashes(pa.array([*long, *(f"v{n}" * 20 for n in range(100))]))
     assert beside[:4].tolist() == alone
-    started = time.process_time()
-    set_hashes(pa.array(["x" * 1_000_000]))
-    assert time.process_time() - started < 2  # 5 s when a byte of all texts, of which there is one, goes at a time
+    text = pa.array(["x" * 10_000])  # 78 a byte when a byte of all texts, of which there is one, goes at a time
+    assert instructions(lambda: set_hashes(text)) < 20 * 10_000
 
 
 def test_items_of_every_type_that_a_field_may_have_can_be_written(cut_always, tmp_path):
@@ -399,13 +398,12 @@ def test_items_of_every_type_that_a_field_may_have_can_be_written(cut_always, tm
     assert loaded["i0", "nothing"].to_pylist() == [[None]] * 40
 
 
+@pytest.mark.timeout(120)  # half a second; four minutes when each term copied those before it
 def test_many_terms_are_collected_in_linear_time():
     index = BloomFilterIndex("c", fpp=1e-9)
-    clause = OrClause(tuple(BloomFilterClause(index, (n,)) for n in range(6_000)))
-    started = time.process_time()
+    clause = OrClause(tuple(BloomFilterClause(index, (n,)) for n in range(24_000)))
     (lookup,) = lookups_of(clause).values()
-    assert time.process_time() - started < 3  # 15 s when each term copied those before it
-    assert len(lookup.places) == 6_000 * 31
+    assert len(lookup.places) == 24_000 * 31
 
 
 def test_what_parts_are_too_small_for_is_cut_when_they_become_one(tmp_path):

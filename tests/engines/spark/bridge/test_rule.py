@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import warnings
 from urllib.parse import unquote
 
@@ -92,14 +91,19 @@ def test_a_planner_that_fails_costs_nothing_but_the_skipping(spark, planner, ten
 
 
 def test_a_slow_planner_is_not_waited_for(spark, planner, ten):
-    release = threading.Event()
-    planner.answer = lambda _request: (release.wait(20) and b"") or b""
+    release, answered = threading.Event(), []
+
+    def answer(_request):
+        release.wait(120)
+        answered.append(True)
+        return b""
+
+    planner.answer = answer
     spark.conf.set("spark.skipstone.plannerTimeoutMs", "200")
     before = last(spark)
     try:
-        start = time.monotonic()
         assert spark.read.parquet(ten).where("id < 10").count() == 10
-        assert time.monotonic() - start < 10
+        assert not answered
     finally:
         release.set()
         spark.conf.unset("spark.skipstone.plannerTimeoutMs")
