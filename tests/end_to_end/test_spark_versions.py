@@ -87,7 +87,8 @@ def run_on(version, script, tmp_path):
     python = home / "bin" / "python"
     if not python.exists():
         venv.create(home, with_pip=True)
-        wanted = [f"pyspark=={version}", "pyarrow>=18", "pandas>=2.2,<3", "numpy", "xxhash", "typer", "rich"]
+        wanted = [f"pyspark=={version}", "pyarrow>=18", "pandas>=2.2,<3"]
+        wanted += ["numpy", "xxhash", "typer", "rich", "jinja2", "pyyaml"]
         subprocess.run([str(python), "-m", "pip", "install", "-q", *wanted], check=True)
     (tmp_path / "script.py").write_text(script)
     out = tmp_path / "out.txt"

@@ -35,6 +35,9 @@ PREDICATES = [
     (node("gt", X, ONE), "x > 1"),
     (node("ge", X, ONE), "x >= 1"),
     (node("in", X, ONE, lit("integer", None)), "x IN (1, NULL)"),
+    (node("in", X, t="integer", v=[1, None, 3]), "x IN (1, NULL, 3)"),
+    (node("in", X, t="integer", v=[1, 2]), "x IN (1, 2)"),
+    (node("in", S, t="string", v=["a", "b"]), "s IN ('a', 'b')"),
     (node("not", node("isnull", X)), "NOT (x IS NULL)"),
     (node("isnotnull", X), "x IS NOT NULL"),
     (node("isnan", X), "isnan(x)"),
@@ -142,6 +145,9 @@ OPAQUE = [
     node("not", X, X),
     node("like", S, A, e=None),
     node("in"),
+    node("in", X, v=[1, 2]),
+    node("in", X, t="integer", v=1),
+    node("in", X, t=["integer"], v=[1, 2]),
     node("cast", X),
     "text",
     None,
@@ -227,6 +233,28 @@ def test_nothing_makes_it_raise(value):
 def test_shapes_of_and_and_in():
     assert isinstance(read_expression(node("and", X, X, X)), And)
     assert read_expression(node("in", X)) == In(Column("x", "int"), ())
+
+
+VALUES = [
+    ("integer", [1, "2", None, True, "x", 1.5]),
+    ("long", [2**63 - 1, -(2**63)]),
+    ("short", ["1", "-1"]),
+    ("date", [0, 18262]),
+    ("boolean", [True, False, 1]),
+    ("double", ["3ff0000000000000", "8000000000000000", "7ff8000000000000", "3f"]),
+    ("decimal(10,2)", [["15", 1], None, "1.5"]),
+    ("string", ["a", {"b64": "/w=="}, "\ud800"]),
+    ("binary", ["YQ==", "?"]),
+    ("array<int>", [["1", None], ["x"]]),
+    ("variant", [1]),
+]
+
+
+@pytest.mark.parametrize(("spark_type", "values"), VALUES, ids=[name for name, _ in VALUES])
+def test_a_list_of_one_type_is_what_its_options_are_by_themselves(spark_type, values):
+    apart = read_expression(node("in", X, *(lit(spark_type, value) for value in values)))
+    together = read_expression(node("in", X, t=spark_type, v=values))
+    assert repr(together) == repr(apart)
 
 
 def test_geometries_of_one_text_are_told_apart_by_their_stored_form():

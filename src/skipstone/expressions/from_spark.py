@@ -119,7 +119,8 @@ def _understood(kind: Any, node: Mapping[str, Any], below: tuple[Expression, ...
         case "or", (_, _, *_):
             return Or(below)
         case "in", (value, *options):
-            return In(value, tuple(options))
+            listed = _options(node.get("t"), node["v"]) if "v" in node else ()
+            return In(value, (*options, *listed))
         case "like", (value, pattern):
             escape = node.get("e", "\\")
             return Like(value, pattern, escape) if isinstance(escape, str) and len(escape) == 1 else None
@@ -178,6 +179,16 @@ def _literal(node: Mapping[str, Any]) -> Expression:
     if isinstance(node["v"], dict) and spark_type.startswith("udt:"):  # equal text need not be the same geometry
         return Literal(value, f"{spark_type} {node['v'].get('md5', '')}".rstrip())
     return Literal(value, spark_type)
+
+
+def _options(spark_type: Any, values: Any) -> tuple[Expression, ...]:
+    """Read options of one type, of which there may be thousands; each is what it would be as a literal by itself."""
+    if not isinstance(spark_type, str) or not isinstance(values, list):
+        raise TypeError(spark_type)
+    whole = catalog_type(spark_type)
+    if _is_whole_number(whole) and {*map(type, values)} == {int}:
+        return tuple([Literal(value, whole) for value in values])
+    return tuple([_read_vertex({"k": "lit", "t": spark_type, "v": value}, ()) for value in values])
 
 
 def _value(spark_type: str, value: Any) -> Any:

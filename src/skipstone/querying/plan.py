@@ -6,14 +6,13 @@ over the metadata → kept objects.  Whatever cannot be used keeps its objects a
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from skipstone import registry
 from skipstone.errors import SkipstoneError
-from skipstone.expressions.tree import TOO_DEEP, And, Call, Column, Expression, IsNotNull, Literal, Or
+from skipstone.expressions.tree import And, Call, Column, Expression, IsNotNull, Or
 from skipstone.indexing.environment import MACHINE, SESSION, TIMESTAMPS
 from skipstone.indexing.records import ColumnRecord
 from skipstone.indexing.relation import (
@@ -23,9 +22,18 @@ from skipstone.indexing.relation import (
     profile_difference,
     without_jvm_zone,
 )
-from skipstone.querying.clause import conjuncts
 from skipstone.querying.distrust import distrusted
 from skipstone.querying.generate_clause import generate_clause
+from skipstone.querying.sentences import (
+    LONGEST_SENTENCE,
+    NO_METADATA,
+    NO_PREDICATE,
+    marked,
+    say_once,
+    shortened,
+    unserved,
+    unserved_sentence,
+)
 from skipstone.querying.timestamps import only_modern
 
 if TYPE_CHECKING:
@@ -37,34 +45,18 @@ if TYPE_CHECKING:
     from skipstone.engines.spark.functions import FunctionIdentities
     from skipstone.indexing.index import Index
     from skipstone.indexing.relation import Relation
-    from skipstone.querying.clause import Clause
     from skipstone.querying.filter import Filter
     from skipstone.querying.generate_clause import Labelled
-    from skipstone.querying.implication import Implication
     from skipstone.querying.plan_top import TopStanding
     from skipstone.stores.metadata_store import Evaluation, IndexRecord, MetadataStore, Snapshot
 
 __all__ = [
-    "SKIPS_NOTHING",
     "Decision",
     "Plan",
     "columns_of",
-    "marked",
     "plan_scan",
     "serving_indexes",
-    "unserved",
-    "unserved_sentence",
 ]
-
-_log = logging.getLogger("skipstone")
-
-_LONGEST_SENTENCE = 2_000
-_MOST_WARNINGS = 1_000
-
-NO_PREDICATE = "no predicate reaches this scan"
-SKIPS_NOTHING = "skips nothing"
-_SUBQUERY = "scalarsubquery"
-NO_METADATA = "no metadata: the dataset is not indexed"
 
 
 @dataclass(frozen=True)
@@ -219,11 +211,6 @@ def plan_scan(
     return Plan(decisions, tuple(notes.used), tuple(notes.not_used), tuple(notes.environment), condition=condition)
 
 
-def marked(clause: Clause, idle: frozenset[str]) -> str:
-    """Write a clause with a mark on the terms that skipped nothing."""
-    return " AND ".join(f"{term} ({SKIPS_NOTHING})" if term in idle else term for term in conjuncts(clause))
-
-
 def serving_indexes(
     snapshot: Snapshot,
     relation: Relation,
@@ -292,17 +279,17 @@ def _decide(snapshot: Snapshot, query: _Query, store: MetadataStore, notes: _Not
     implications = registry.implications()
     labelled = generate_clause(query.condition, filters, implications)
     for problem in labelled.problems:
-        _say_once(problem)
+        say_once(problem)
         notes.not_used[problem] = None
     for leaf in unserved(labelled):
-        notes.not_used[f"{unserved_sentence(leaf)}{_too_deep(leaf)}{_later(leaf)}{_hint(leaf, implications)}"] = None
+        notes.not_used[unserved_sentence(leaf, implications)] = None
     if labelled.clause is None:
         return Decision(snapshot, labelled)
     try:
         evaluation = store.evaluate(snapshot, labelled.clause)
     except Exception as error:  # noqa: BLE001  a clause may be a plug-in's: whatever it raises, the objects are read
         problem = f"{labelled.clause}: {type(error).__name__}: {error}"
-        _say_once(problem)
+        say_once(problem)
         notes.not_used[problem] = None
         return Decision(snapshot, labelled)
     for index, _ in labelled.clause.requires:
@@ -320,7 +307,7 @@ def _usable(record: IndexRecord, query: _Query, refusal: Callable[[], str | None
         reason = made if isinstance(made, str) else _difference(record, made, query, notes)
         if reason is None and not isinstance(made, str):
             return made
-    notes.not_used[_shortened(f"{_shortened(record.name)}: {reason}", _LONGEST_SENTENCE)] = None
+    notes.not_used[shortened(f"{shortened(record.name)}: {reason}", LONGEST_SENTENCE)] = None
     return None
 
 
@@ -328,7 +315,7 @@ def _made(record: IndexRecord) -> Index | str:
     """Make a recorded index again, or say why that cannot be done."""
     index_type = registry.find_index(record.type_name)
     if index_type is None:
-        named = _shortened(record.type_name)
+        named = shortened(record.type_name)
         return f"its type {named!r} is not loaded; name its module in spark.skipstone.plugins"
     try:
         return index_type.from_options(record.name, record.options)
@@ -377,7 +364,7 @@ def _filters_of(index: Index, notes: _Notes) -> tuple[Filter, ...]:
         return tuple(index.filters())
     except Exception as error:  # noqa: BLE001  a plug-in's own code: not used, said, the query goes on
         problem = f"{index.name}: {type(error).__name__}: {error}"
-        _say_once(problem)
+        say_once(problem)
         notes.not_used[problem] = None
         return ()
 
@@ -403,32 +390,6 @@ def _respelled(snapshot: Snapshot, query: _Query) -> _Query:
     return replace(query, condition=query.condition.rebuilt(respelled), here=here)
 
 
-def unserved_sentence(leaf: Expression) -> str:
-    """Say that nothing serves a predicate."""
-    return f"no index serves {_shortened(str(leaf))}"
-
-
-def unserved(labelled: Labelled) -> Iterator[Expression]:
-    """Yield the leaf predicates that no filter labelled, without Spark's own ``IS NOT NULL`` guards.
-
-    A leaf is served where a term that it implies is, and such a term is not a predicate of the query's.
-    """
-    implied = [term for terms in labelled.implied.values() for term in terms]
-    for node in labelled.tree.walk(lambda vertex: isinstance(vertex, And | Or) and not labelled.labels.get(vertex)):
-        if isinstance(node, And | Or | IsNotNull | Literal) or labelled.labels.get(node):
-            continue
-        if id(node) not in labelled.implied:
-            if not any(node is term for term in implied):
-                yield node
-        elif not any(_is_labelled(term, labelled) for term in labelled.implied[id(node)]):
-            yield node
-
-
-def _is_labelled(term: Expression, labelled: Labelled) -> bool:
-    """Whether a clause stands on an implied term, or on a part of one that is a disjunction of ranges."""
-    return any(map(labelled.labels.get, term.walk(lambda vertex: isinstance(vertex, And | Or))))
-
-
 def _serves(labelled: Labelled | None) -> bool:
     """Whether an index serves more than the ``IS NOT NULL`` that Spark puts before a predicate on a column."""
     if labelled is None:
@@ -442,44 +403,3 @@ def _serves(labelled: Labelled | None) -> bool:
         if not isinstance(node, And | Or):
             (guarded if labels else mentioned).update(column.name for column in columns_of(node))
     return bool(guarded - mentioned)
-
-
-_said: set[str] = set()
-
-
-def _say_once(problem: str) -> None:
-    """Log a plug-in's failure the first time it is met in this process."""
-    if problem not in _said and len(_said) < _MOST_WARNINGS:
-        _said.add(problem)
-        _log.warning("Skipstone does not use %s", problem)
-
-
-def _too_deep(leaf: Expression) -> str:
-    """Return a remark on a predicate of which a part was not looked into, or nothing."""
-    names = (vertex.name for vertex in leaf.walk() if isinstance(vertex, Call) and vertex.name.startswith(TOO_DEEP))
-    name = next(names, None)
-    return "" if name is None else f": what is {name.strip('<>')} is not looked into"
-
-
-def _later(leaf: Expression) -> str:
-    """Return a remark on a predicate whose value is not there when a query is planned, or nothing."""
-    subqueries = (isinstance(vertex, Call) and vertex.name == _SUBQUERY for vertex in leaf.walk())
-    return ": its value is asked for when the query runs" if any(subqueries) else ""
-
-
-def _hint(leaf: Expression, implications: tuple[Implication, ...]) -> str:
-    """Return what to write instead of a predicate, if anybody knows."""
-    for implication in implications:
-        try:
-            said = implication.hint(leaf)
-        except Exception as error:  # noqa: BLE001  a plug-in's own code: said, the query goes on
-            _say_once(f"a hint of {implication}: {type(error).__name__}: {error}")
-            continue
-        if said:
-            return f": {said}"
-    return ""
-
-
-def _shortened(text: str, limit: int = 200) -> str:
-    """Cut a long expression for a sentence."""
-    return text if len(text) <= limit else f"{text[:limit]}…"

@@ -16,7 +16,7 @@ import pyarrow as pa
 from skipstone.expressions.from_spark import read_expression
 from skipstone.expressions.tree import Column
 from skipstone.querying.completing import CHANGED, NONE_WHOLE, NOT_COUNTED, Completing
-from skipstone.querying.plan import NO_PREDICATE
+from skipstone.querying.sentences import NO_PREDICATE
 from skipstone.querying.timestamps import MODERN, modern
 
 if TYPE_CHECKING:

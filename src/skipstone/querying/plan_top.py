@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skipstone.querying.completing import CHANGED, NONE_WHOLE, NOT_COUNTED, Completing
-from skipstone.querying.plan import NO_PREDICATE, Decision, Plan
+from skipstone.querying.plan import Decision, Plan
+from skipstone.querying.sentences import NO_PREDICATE
 from skipstone.querying.top_k import Ordered, standings
 
 if TYPE_CHECKING:

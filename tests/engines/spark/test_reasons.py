@@ -11,7 +11,7 @@ from skipstone import Dataset, GeoBoxIndex, HybridIndex, MinMaxIndex, ValueListI
 from skipstone.engines.spark.reasons import REASONS, reason_of
 from skipstone.indexing.records import ColumnRecord, ReadProfile
 from skipstone.indexing.relation import changing_partitions, column_difference, profile_difference
-from skipstone.querying.plan import NO_METADATA, NO_PREDICATE
+from skipstone.querying.sentences import NO_METADATA, NO_PREDICATE
 from tests.support import conf, write_objects
 
 ROOT = Path(__file__).parents[3]

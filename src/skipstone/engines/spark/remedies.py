@@ -18,7 +18,7 @@ from skipstone.indexes.hybrid import HybridIndex
 from skipstone.indexes.minmax import MinMaxIndex
 from skipstone.indexes.value_list import ValueListIndex
 from skipstone.querying.generate_clause import generate_clause
-from skipstone.querying.plan import unserved, unserved_sentence
+from skipstone.querying.sentences import unserved, unserved_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator

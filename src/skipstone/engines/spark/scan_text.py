@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from skipstone.engines.spark.remedies import held_up, remedies
 from skipstone.expressions.tree import And, Expression, Not, Or
-from skipstone.querying.plan import SKIPS_NOTHING
+from skipstone.querying.sentences import SKIPS_NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

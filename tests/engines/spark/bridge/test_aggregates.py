@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import functions as F
+from tests.engines.spark.bridge.running import jobs_of
 from tests.soundness.attack import parquet, text
 from tests.support import conf
 
@@ -171,6 +172,67 @@ def test_a_plan_that_runs_again(spark, folder):
     first = sorted(df.collect())
     _put(folder, 3, 40)
     assert sorted(df.collect()) == first
+
+
+def _plan(df: DataFrame) -> str:
+    return str(df._jdf.queryExecution().executedPlan())
+
+
+def test_next_to_nothing_is_left_to_read(spark, folder):
+    """One stage of one task then, without an exchange; the plan that was made tells it."""
+    query = "SELECT count(*), max(n) FROM t WHERE v BETWEEN 5 AND 62"
+    assert "Exchange" not in _plan(spark.sql(query))
+    assert _answered(spark, lambda: spark.sql(query)) == 5
+    assert jobs_of(spark, spark.sql(query).collect, "one stage") == 1
+    # Later releases of Spark make one of the two.
+    assert _answered(spark, lambda: spark.sql(f"SELECT a.*, b.* FROM ({query}) a, ({query}) b")) in (5, 10)
+    assert spark.sql(query).rdd.collect() == spark.sql(query).collect()
+
+
+def test_much_is_left_to_read(spark, tmp_path):
+    path = parquet(tmp_path / "t", *({"v": [n, n + 100]} for n in range(10)), {"v": [50, 60]})
+    Dataset.for_path(spark, path, format="parquet").create_indexes(MinMaxIndex("v"))
+    df = spark.read.parquet(path).where("v < 100").agg(F.count("*"))
+    assert "SkipstoneAggregate" not in _plan(df)
+    assert _answered(spark, lambda: df.select("*")) == 1
+
+
+@pytest.mark.parametrize("number", [3, 6])
+def test_a_plan_without_exchange_that_runs_again(spark, folder, number):
+    """What is read, and what is answered, are those of the first run, as with an exchange."""
+    df = spark.read.parquet(str(folder)).where("v < 65").agg(F.count("*"), F.max("v"))
+    first = df.collect()
+    assert first == [(65, 64)]
+    _put(folder, number, 40)
+    assert df.collect() == first
+
+
+def test_a_plan_that_first_runs_after_objects_changed(spark, folder):
+    read = spark.read.parquet(str(folder))
+    df, other = (read.where("v < 65").agg(F.count("*")) for _ in range(2))
+    assert "SkipstoneAggregate" in _plan(df)
+    _put(folder, 3, 40)  # answered
+    _put(folder, 6, 4)  # read
+    with conf(spark, {"spark.skipstone.enabled": "false"}):
+        plain = other.collect()
+    with skipstone.skipping_stats(spark) as stats:
+        assert df.collect() == plain
+    assert not [entry.aggregates.answered for entry in stats if entry.aggregates and entry.aggregates.answered]
+
+
+def test_a_plan_that_first_runs_after_an_insert(spark, tmp_path):
+    """Spark lists anew then, and so does the plan."""
+    spark.sql(f"CREATE TABLE counted (v INT) USING parquet LOCATION '{tmp_path / 'counted'}'")
+    try:
+        spark.range(0, 40, 1, 4).selectExpr("CAST(id AS INT) v").write.insertInto("counted")
+        Dataset.for_table(spark, "counted").create_indexes(MinMaxIndex("v"))
+        df = spark.table("counted").agg(F.count("*"), F.max("v"))
+        assert "SkipstoneAggregate" in _plan(df)
+        spark.sql("INSERT INTO counted VALUES (100)")
+        assert df.collect() == [(41, 100)]
+        assert _answered(spark, lambda: spark.table("counted").agg(F.count("*"), F.max("v"))) == 4
+    finally:
+        spark.sql("DROP TABLE counted")
 
 
 @pytest.mark.parametrize("setting", ["spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles"])

@@ -6,14 +6,17 @@ import java.util.BitSet
 import com.fasterxml.jackson.core.JsonGenerator
 import com.fasterxml.jackson.databind.JsonNode
 
-import org.apache.spark.sql.{classic, SparkSession}
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
 import org.apache.spark.sql.execution._
 import org.apache.spark.sql.execution.aggregate.HashAggregateExec
 import org.apache.spark.sql.execution.datasources._
+import org.apache.spark.sql.execution.exchange.{ENSURE_REQUIREMENTS, ShuffleExchangeExec}
 import org.apache.spark.sql.types.{AtomicType, Decimal}
 
 /**
@@ -28,107 +31,154 @@ private[skipstone] class AggregateRule(session: SparkSession) extends Rule[Spark
   import AggregateRule._
   import SkipstoneRule.guarded
 
-  override def apply(plan: SparkPlan): SparkPlan =
-    if ((Bridge.planner == null && !Companion.isWanted) || !isOn || PlannedScans.watched) plan
-    else plan.transformUp {
-      case a: HashAggregateExec if Tally.isServed(a) => guarded[SparkPlan](a)(answered(a))(warnOnce("a stage", _))
+  override def apply(plan: SparkPlan): SparkPlan = if (isIdle) plan else visit(plan)
+
+  protected def visit(plan: SparkPlan): SparkPlan = plan match {
+    case done: AnsweredAggregateExec => done
+    case other => other.mapChildren(visit) match {
+      case a: HashAggregateExec if Tally.isServed(a) && a.getTagValue(Unanswered).isEmpty => answered(a)(split(a, _)).getOrElse(a)
+      case same => same
     }
+  }
 
-  private def isOn: Boolean =
-    SkipstoneRule.isTrue(conf, "spark.skipstone.enabled", "true") && SkipstoneRule.isTrue(conf, "spark.skipstone.aggregates", "true")
+  protected def isIdle: Boolean = (Bridge.planner == null && !Companion.isWanted) || PlannedScans.watched ||
+    !SkipstoneRule.isTrue(conf, "spark.skipstone.enabled", "true") || !SkipstoneRule.isTrue(conf, "spark.skipstone.aggregates", "true")
 
-  private def answered(aggregate: HashAggregateExec): SparkPlan = {
-    val found = for {
+  /** What a plan becomes by what metadata knows of an aggregation in it; none where it knows nothing. */
+  protected def answered(aggregate: HashAggregateExec)(made: Known => Option[SparkPlan]): Option[SparkPlan] =
+    guarded(Option.empty[SparkPlan])(for {
       below <- under(aggregate.child, Tally.inputs(aggregate), Nil)
       if isPlain(below.scan) && below.inputs.forall(isColumn(_, below.scan)) &&
         below.inputs.drop(aggregate.aggregateExpressions.size).forall(_.isInstanceOf[AttributeReference])
-      relation <- PlannedRelations.of(below.scan.relation.location)
-    } yield {
-      val start = System.nanoTime()
-      val location = below.scan.relation.location
-      val filters = (below.scan.partitionFilters ++ below.scan.dataFilters).map(_.semanticHash()).toSet
-      val entry = Stats.queryOf(session.asInstanceOf[classic.SparkSession]).getOrElse(relation.entry.query)
-        .entryOf(location, filters).getOrElse(relation.entry)
-      val outcome = new TallyOutcome
-      val planned = guarded[SparkPlan](aggregate)(ask(aggregate, below, relation, entry, outcome))(e => outcome.error = Some(e))
-      outcome.nanoseconds = System.nanoTime() - start
-      outcome.error.foreach(warnOnce(entry.roots.headOption.getOrElse("a scan"), _))
-      if (outcome.header.isDefined || outcome.error.isDefined) Stats.tallied(entry, outcome)
-      planned
-    }
-    found.getOrElse(aggregate)
-  }
+      asked <- StageScan.of(below.scan, session)
+      found <- {
+        val start = System.nanoTime()
+        val outcome = new TallyOutcome
+        val planned = guarded(Option.empty[SparkPlan])(ask(aggregate, below, asked, outcome).flatMap(made))(e => outcome.error = Some(e))
+        outcome.nanoseconds = System.nanoTime() - start
+        outcome.error.foreach(warnOnce(asked.entry.roots.headOption.getOrElse("a scan"), _))
+        if (planned.isDefined || outcome.error.isDefined || outcome.header.isDefined && outcome.objects == 0) Stats.tallied(asked.entry, outcome)
+        planned
+      }
+    } yield found)(warnOnce("a stage", _))
 
-  private def ask(aggregate: HashAggregateExec, below: Below, relation: PlannedRelation, entry: Entry, outcome: TallyOutcome): SparkPlan = {
-    val scan = below.scan
-    val (base, filtered) = scan.relation.location match {
-      case s: SkipstoneFileIndex => (s.base, if (s.standsAside) None else Some(s))
-      case other => (other, None)
-    }
+  private def ask(aggregate: HashAggregateExec, below: Below, asked: StageScan, outcome: TallyOutcome): Option[Known] = {
+    import asked.{base, described, fs, kept, listing, output, relation, scan, selected}
     val planner = Companion.planner(session)
     // A filter on partitions that a listing cannot be held against would leave out directories that are counted here.
     val names = base.partitionSchema.fieldNames.toSet
-    if (planner == null || filtered.exists(_.decided.topped.isDefined) || TopK.dropsRows(scan.relation) ||
-      !scan.partitionFilters.forall(_.references.forall(a => names(a.name)))) return aggregate
-    // Nested columns are pruned by now; indexes were made of whole ones.
-    val schema = if (PlannedRelations.isPruned(scan.relation.dataSchema, relation.dataSchema)) relation.dataSchema
-      else scan.relation.dataSchema
-    val fs = scan.relation.copy(location = base, dataSchema = schema)(scan.relation.sparkSession)
-    val output = fs.schema.fields.toSeq.map(f => scan.output.find(a => a.name == f.name && !a.metadata.contains("__metadata_col"))
-      .fold[Attribute](AttributeReference(f.name, f.dataType)())(_.withDataType(f.dataType)))
-    val described = new RelationJson(fs, output, relation.table, session.asInstanceOf[classic.SparkSession])
+    if (planner == null || asked.isCounted || TopK.dropsRows(scan.relation) ||
+      !scan.partitionFilters.forall(_.references.forall(a => names(a.name)))) return None
     val tally = new Tally(aggregate, below.inputs)
     val partitions = tally.columns.filter(a => described.columns.get(a.exprId).exists(_.partition))
     val columns = tally.columns.diff(partitions)
     val places = tally.columns.map(columns.indexOf(_)).toArray
     if (!columns.forall(a => described.columns.contains(a.exprId) && relation.covers(a.name)) ||
-      !partitions.forall(a => fs.partitionSchema.fieldNames.contains(a.name))) return aggregate
+      !partitions.forall(a => fs.partitionSchema.fieldNames.contains(a.name))) return None
     val vouchers = output.filter(a => a.dataType.isInstanceOf[AtomicType] && relation.covers(a.name)).take(MostVouchers)
-    if (vouchers.isEmpty) return aggregate
-    val environments = described.environments()
+    if (vouchers.isEmpty) return None
     val timeout = SkipstoneRule.timeoutMs(conf)
-    val request = requestOf(described, environments, below.whole, columns, vouchers)
-    val decision = PlannerCalls.plan(planner, request, timeout)
+    val (decision, still) = asked.ask(planner, timeout)(requestOf(described, _, below.whole, columns, vouchers))
     outcome.header = Some(decision.header)
-    val still = new Still(described, environments, decision.environment, filtered.map(_.still))
-    still.verifyFiles(decision.evidence)
     if (still.isLookedUp) {
       outcome.notes = Seq(s"counts and extremes: tasks look up settings by which ${described.format} files are read")
-      return aggregate
+      aggregate.setTagValue(Unanswered, ())
+      return None
     }
 
-    val listing = Listing.of(base)
-    val selects = ListedFileIndex.selector(scan.partitionFilters, base.partitionSchema)
-    val selected = listing.directories.map(d => selects(d.values))
-    val before = JoinRule.keptBefore(listing, selected, filtered)
     val answers = decision.kept.filter(_.held != null)
       .map(k => (new Held(k.held, columns.map(_.dataType)), listing.rowsIn(Snapshot.of(planner, k.id, k.rows, timeout))))
     val known = new BitSet(listing.files.length)
-    for (d <- selected.indices if selected(d); i <- listing.starts(d) until listing.starts(d + 1) if before.get(i)) {
+    for (d <- selected.indices if selected(d); i <- listing.starts(d) until listing.starts(d + 1) if kept.get(i)) {
       val values = listing.directories(d).values
       val found = answers.exists { case (held, rows) => rows(i) >= 0 && tally.add(held.rows(rows(i)), c =>
         if (places(c) >= 0) held.fact(rows(i), places(c)) else constant(tally.columns(c), fs, values, held.rows(rows(i)))) }
       if (found) known.set(i)
     }
-    if (known.isEmpty) return aggregate
-    val (rest, others) = shares(fs, listing, selected, before, known, filtered)
-    val left = withLocation(aggregate, scan, rest)
-    entry.location = new WeakReference(rest)
     outcome.objects = known.cardinality
-    outcome.bytes = JoinRule.bytes(listing, known)
-    val counted = new Counted(known.stream().toArray.toSeq.map(listing.files(_).fileStatus), fs)
-    AnsweredAggregateExec(left, withLocation(aggregate, scan, others),
-      new Answer(tally.rows, outcome, entry, () => still.holds && counted.areAsListed, before.cardinality))
+    outcome.bytes = listing.bytesOf(known)
+    if (known.isEmpty) aggregate.setTagValue(Unanswered, ())
+    if (known.isEmpty) None else Some(new Known(asked, known, tally, still, outcome))
   }
 
-  private def warnOnce(where: String, error: String): Unit = {
+  /** A partial aggregation of what metadata does not know, beside what it knows. */
+  private def split(aggregate: HashAggregateExec, known: Known): Option[SparkPlan] = {
+    import known.asked
+    val others = new FixedFileIndex(asked.fs.location, SkipstoneRule.directoriesOf(asked.fs, asked.listing, known.objects))
+    Some(AnsweredAggregateExec(known.rest(aggregate), withLocation(aggregate, asked, others), known.answer))
+  }
+
+  protected def warnOnce(where: String, error: String): Unit = {
     val message = s"Skipstone: counts and extremes are not answered from metadata in $where: $error"
     if (SkipstoneRule.isNew(message)) logWarning(message)
   }
 }
 
+/**
+ * The same for an aggregation over all rows, of which metadata leaves next to nothing to read: the partial aggregation, the
+ * exchange and the final one become one stage of one task.
+ *
+ * Adaptive execution calls it with a whole plan, before it is cut into stages. So the plan may run much later, after Spark
+ * listed anew: then, as whenever the answered objects are not as they were, the plan is what it was before.
+ */
+private[skipstone] class WholeAggregateRule(session: SparkSession) extends AggregateRule(session) {
+  import AggregateRule._
+
+  override protected def visit(plan: SparkPlan): SparkPlan = plan match {
+    case done: AnsweredAggregateExec => done
+    case e: ShuffleExchangeExec if e.outputPartitioning == SinglePartition && e.shuffleOrigin == ENSURE_REQUIREMENTS =>
+      e.child match {
+        case a: HashAggregateExec if a.groupingExpressions.isEmpty && Tally.isServed(a) => whole(e, a)
+        case _ => e.mapChildren(visit)
+      }
+    case other => other.mapChildren(visit)
+  }
+
+  private def whole(exchange: ShuffleExchangeExec, aggregate: HashAggregateExec): SparkPlan = answered(aggregate) { known =>
+    import known.asked.{kept, listing, version}
+    val left = StageScan.without(kept, known.objects)
+    if (version.isEmpty || left.cardinality > MostLeft || listing.bytesOf(left) > MostBytesLeft) None
+    else Some(AnsweredAggregateExec(known.rest(aggregate), aggregate, known.answer.instead(exchange)))
+  }.getOrElse(exchange)
+}
+
 private[skipstone] object AggregateRule {
   private val MostVouchers = 8
+
+  /** What one task reads beside the answer: so much that another task, and an exchange, would take longer. */
+  val MostLeft = 8
+  val MostBytesLeft = 4L << 20
+
+  /** On an aggregation of which metadata knew nothing when the query was planned: it need not be asked again. */
+  private val Unanswered = TreeNodeTag[Unit]("skipstone_unanswered")
+
+  /** Objects of a scan whose rows metadata has aggregated. */
+  class Known(val asked: StageScan, val objects: BitSet, tally: Tally, still: Still, outcome: TallyOutcome) {
+    private val listed = asked.version.map(new WeakReference(_))
+
+    def answer: Answer = {
+      val counted = new Counted(objects.stream().toArray.toSeq.map(asked.listing.files(_).fileStatus), asked.fs)
+      new Answer(tally.rows, outcome, asked, () => still.holds && counted.areAsListed,
+        () => listed.exists(l => Listing.version(asked.base).exists(_ eq l.get)))
+    }
+
+    /** The aggregation of all other objects; what filters left out is left out of these, for as long as that holds. */
+    def rest(aggregate: HashAggregateExec): SparkPlan = {
+      import asked.{fs, listing}
+      val everything = new BitSet(listing.files.length)
+      everything.set(0, listing.files.length)
+      val fixed = new FixedFileIndex(fs.location, SkipstoneRule.directoriesOf(fs, listing, StageScan.without(everything, objects)))
+      val location = asked.under.fold[FileIndex](fixed) { f =>
+        val keep = StageScan.without(asked.kept, objects)
+        val shown = new Outcome(keep.cardinality, f.planned.total, f.planned.bytesSkipped + listing.bytesOf(objects))
+        shown.nanoseconds = f.planned.nanoseconds
+        new SkipstoneFileIndex(fixed, SkipstoneRule.directoriesOf(fs, listing, keep), SkipstoneRule.digestOf(listing, keep),
+          listing.bytesOf(keep), shown, new Decided(fixed, None, listing, asked.selected, asked.kept), f.still)
+      }
+      asked.entry.location = new WeakReference(location)
+      withLocation(aggregate, asked, location)
+    }
+  }
 
   /** What lies below an aggregation: a scan, the aggregation's inputs by the scan's columns, and which rows reach it. */
   case class Below(scan: SparkPlan with FileSourceScanLike, inputs: Seq[Expression], conditions: Seq[Expression]) {
@@ -192,27 +242,8 @@ private[skipstone] object AggregateRule {
     else Fact(0, 1, value, value)
   }
 
-  /** The objects of a listing in two shares: without those that metadata knows, and these. What filters left out is left
-    * out of the first, for as long as that holds. */
-  private def shares(fs: HadoopFsRelation, listing: Listing, selected: Array[Boolean], before: BitSet,
-      known: BitSet, filtered: Option[SkipstoneFileIndex]): (FileIndex, FileIndex) = {
-    def without(objects: BitSet, left: BitSet): BitSet = { val out = objects.clone().asInstanceOf[BitSet]; out.andNot(left); out }
-    val everything = new BitSet(listing.files.length)
-    everything.set(0, listing.files.length)
-    val fixed = new FixedFileIndex(fs.location, SkipstoneRule.directoriesOf(fs, listing, without(everything, known)))
-    val rest = filtered.fold[FileIndex](fixed) { f =>
-      val keep = without(before, known)
-      val kept = JoinRule.bytes(listing, keep)
-      val shown = new Outcome(keep.cardinality, f.planned.total, f.planned.bytesSkipped + JoinRule.bytes(listing, known))
-      shown.nanoseconds = f.planned.nanoseconds
-      new SkipstoneFileIndex(fixed, SkipstoneRule.directoriesOf(fs, listing, keep), SkipstoneRule.digestOf(listing, keep), kept, shown,
-        new Decided(fixed, None, listing, selected, before), f.still)
-    }
-    (rest, new FixedFileIndex(fs.location, SkipstoneRule.directoriesOf(fs, listing, known)))
-  }
-
-  private def withLocation(plan: SparkPlan, scan: SparkPlan with FileSourceScanLike, location: FileIndex): SparkPlan = plan.transformUp {
-    case s if s eq scan => JoinRule.withRelation(scan, scan.relation.copy(location = location)(scan.relation.sparkSession))
+  private def withLocation(plan: SparkPlan, asked: StageScan, location: FileIndex): SparkPlan = plan.transformUp {
+    case s if s eq asked.scan => asked.over(location)
   }
 }
 

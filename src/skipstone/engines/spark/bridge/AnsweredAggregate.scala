@@ -1,14 +1,33 @@
 package org.apache.spark.sql.skipstone
 
+import java.lang.ref.WeakReference
+
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.plans.physical.{Partitioning, SinglePartition}
 import org.apache.spark.sql.execution.{BinaryExecNode, SparkPlan}
+import org.apache.spark.storage.StorageLevel
 
-/** What metadata says of some objects: the buffers of an aggregation over their rows, for as long as `holds` says so. */
+/**
+ * What metadata says of some objects: the buffers of an aggregation over their rows, for as long as `holds` says so. Where it
+ * stands in place of an `exchange`, too, Spark must list what it listed then (`isCurrent`).
+ */
 private[skipstone] class Answer(
-    val buffers: Seq[InternalRow], val outcome: TallyOutcome, val entry: Entry, val holds: () => Boolean, total: Int) {
-  override def toString: String = s"answers ${outcome.objects} of $total objects from metadata"
+    val buffers: Seq[InternalRow], val outcome: TallyOutcome, asked: StageScan, isHeld: () => Boolean, isCurrent: () => Boolean,
+    val exchange: Option[SparkPlan] = None) {
+  def instead(exchange: SparkPlan): Answer = new Answer(buffers, outcome, asked, isHeld, isCurrent, Some(exchange))
+
+  /** Whether to use it now, which is told. */
+  def holds: Boolean = {
+    val held = SkipstoneRule.guarded(false)(isHeld() && (exchange.isEmpty || isCurrent()))(e => outcome.error = Some(e))
+    outcome.held = held
+    if (!held && exchange.isDefined) asked.entry.location = new WeakReference(asked.scan.relation.location)
+    Stats.tallied(asked.entry, outcome)
+    held
+  }
+
+  override def toString: String = s"answers ${outcome.objects} of ${asked.kept.cardinality} objects from metadata"
 }
 
 /**
@@ -17,19 +36,27 @@ private[skipstone] class Answer(
  * others are aggregated as well (`right`). Each object is read, or answered for, once: so the result is that of the
  * aggregation over all of them.
  *
+ * In place of an exchange it gives one partition, and `right` is the aggregation of all objects, whose rows are exchanged. What was
+ * read and answered first is kept as an exchange keeps it: a plan that runs again has that.
+ *
  * Looked at after the reader of the first share is made: a setting that changed meanwhile shows by then.
  */
 case class AnsweredAggregateExec(left: SparkPlan, right: SparkPlan, @transient answer: Answer) extends BinaryExecNode {
+  private val isSingle = Option(answer).exists(_.exchange.isDefined)
+
   override def nodeName: String = "SkipstoneAggregate"
   override protected def stringArgs: Iterator[Any] = Option(answer).iterator
   override def output: Seq[Attribute] = left.output
+  override def outputPartitioning: Partitioning = if (isSingle) SinglePartition else super.outputPartitioning
 
   override protected def doExecute(): RDD[InternalRow] = {
     val read = left.execute()
-    val held = SkipstoneRule.guarded(false)(answer.holds())(e => answer.outcome.error = Some(e))
-    answer.outcome.held = held
-    Stats.tallied(answer.entry, answer.outcome)
-    sparkContext.union(read, if (held) known else right.execute())
+    val held = answer.holds
+    answer.exchange match {
+      case None => sparkContext.union(read, if (held) known else right.execute())
+      case Some(_) if held => sparkContext.union(read, known).coalesce(1).map(_.copy()).persist(StorageLevel.MEMORY_AND_DISK)
+      case Some(exchange) => exchange.withNewChildren(Seq(right)).execute()
+    }
   }
 
   private def known: RDD[InternalRow] =

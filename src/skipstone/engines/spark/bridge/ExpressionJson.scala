@@ -31,7 +31,9 @@ private[skipstone] case class Column(name: String, dataType: DataType, partition
  *    or {"b64"} when it is not valid UTF-8; binary: base64 text; array: list of such values;
  *    a user-defined type of geometries: {"wkt"}, and {"md5"} of its stored form
  *  - `eq nseq lt le gt ge`, `startswith endswith contains` (c: left, right), `in` (c: value, then
- *    the list), `like` (c: value, pattern; e: escape character), `isnull isnotnull isnan` (c: one)
+ *    the list; or c: value, t: the type of all options, v: their values, of which int and long, and
+ *    what Spark holds as such, are numbers), `like` (c: value, pattern; e: escape character),
+ *    `isnull isnotnull isnan` (c: one)
  *  - `cast`: c, t (target), m (LEGACY, ANSI or TRY), z (time zone or null)
  *  - `call`, everything else: n (name), f (class), u ("" of Catalyst, "python", "scala", "java"),
  *    d (deterministic and free of subqueries, the whole subtree), t, c, and where they apply: id
@@ -67,7 +69,12 @@ private[skipstone] class ExpressionJson(columns: Map[ExprId, Column], g: JsonGen
       case _: IsNull => simple("isnull", e.children, depth)
       case _: IsNotNull => simple("isnotnull", e.children, depth)
       case _: IsNaN => simple("isnan", e.children, depth)
-      case i: In => simple("in", i.value +: i.list, depth)
+      case i: In => i.list match {
+        case Seq(first: Literal, _, _*) if exact(first.dataType) && i.list.forall(o => o.isInstanceOf[Literal] && o.dataType == first.dataType) =>
+          among(i.value, i.list.iterator.map(_.asInstanceOf[Literal].value), first.dataType, depth)
+        case list => simple("in", i.value +: list, depth)
+      }
+      case s: InSet if exact(s.child.dataType) => among(s.child, s.hset.iterator, s.child.dataType, depth)
       case s: InSet =>
         start("in")
         g.writeArrayFieldStart("c")
@@ -116,6 +123,20 @@ private[skipstone] class ExpressionJson(columns: Map[ExprId, Column], g: JsonGen
   private def simple(kind: String, nodes: Iterable[Expression], depth: Int): Unit = {
     start(kind)
     children(nodes, depth)
+  }
+
+  /** A list may have thousands of options: their type is written once. */
+  private def among(value: Expression, options: Iterator[Any], dataType: DataType, depth: Int): Unit = {
+    start("in")
+    g.writeStringField("t", Json.typeText(dataType))
+    g.writeArrayFieldStart("v")
+    options.foreach {
+      case n: Long => g.writeNumber(n)
+      case n: Int => g.writeNumber(n)
+      case other => plain(other, dataType)
+    }
+    g.writeEndArray()
+    children(Seq(value), depth)
   }
 
   private def reference(e: Expression, depth: Int): Unit = {

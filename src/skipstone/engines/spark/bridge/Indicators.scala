@@ -77,7 +77,7 @@ private[skipstone] class Indicators(dataset: FileScan, root: String) {
     g.writeStringField("condition", scan.condition.map(_.sql.take(2000)).orNull)
     g.writeNumberField("objects", scan.selected.cardinality)
     g.writeNumberField("skipped", skipped.cardinality)
-    g.writeNumberField("bytes_skipped", JoinRule.bytes(scan.listing, skipped))
+    g.writeNumberField("bytes_skipped", scan.listing.bytesOf(skipped))
     g.writeNumberField("looked_into", sampled.objects.cardinality)
     g.writeNumberField("bytes_looked_into", sampled.bytes)
     g.writeNumberField("lost", lost.size)

@@ -1,17 +1,14 @@
 package org.apache.spark.sql.execution.skipstone // what a broadcast holds is private to Spark's execution
 
 import scala.collection.mutable
-import scala.collection.mutable.ArrayBuffer
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildSide, NormalizeNaNAndZero}
-import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec
 import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.types._
-import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * The values that one key of a broadcast join has on the side that was broadcast; read when they are asked for, once.
@@ -28,38 +25,34 @@ private[sql] class JoinKeys(
 
   private val (build, keys) = JoinKeys.built(join)
   val dataType: DataType = keys(index).dataType
-  val ordering: Ordering[Any] = if (JoinKeys.isKnown(dataType)) TypeUtils.getInterpretedOrdering(dataType) else null
 
-  /** Distinct, in order, without NaN; none if they are too many, or of a type that is left alone. */
-  lazy val values: Option[Array[Any]] = read.map(found => JoinKeys.sorted(found, dataType, ordering))
+  /** None if they are too many, or of a type that is left alone. */
+  lazy val values: Option[KeyValues] = read.map(_.result)
 
   /** Whether NaN is among them, which equals itself and is greater than all others. */
-  lazy val hasNaN: Boolean = read.exists(_.exists(JoinKeys.isNaN))
+  lazy val hasNaN: Boolean = read.exists(_.hasNaN)
 
-  def contains(value: Any): Boolean =
-    JoinKeys.isNaN(value) && hasNaN || values.exists(v => java.util.Arrays.binarySearch(
-      v.asInstanceOf[Array[AnyRef]], value.asInstanceOf[AnyRef], ordering.asInstanceOf[Ordering[AnyRef]]) >= 0)
+  def contains(value: Any): Boolean = if (JoinKeys.isNaN(value)) hasNaN else values.exists(_.contains(value))
 
-  private lazy val read: Option[Array[Any]] = if (!JoinKeys.isKnown(dataType)) None else broadcast(build).flatMap(read(_))
+  private lazy val read: Option[KeyCollector] = if (!JoinKeys.isKnown(dataType)) None else broadcast(build).flatMap(read(_))
 
-  private def read(shared: HashedRelation): Option[Array[Any]] = {
+  private def read(shared: HashedRelation): Option[KeyCollector] = {
     val relation = shared.asReadOnlyCopy()
     val key = relation match {
       case _: LongHashedRelation => HashJoin.extractKeyExprAt(keys, index)
       case _ => BoundReference(index, dataType, nullable = true)
     }
     val matters = JoinKeys.matching(relation, build, among)
-    val found = ArrayBuffer.empty[Any]
+    val found = KeyCollector.of(key, dataType)
     val rows = relation.keys()
     val end = System.nanoTime() + JoinKeys.MostNanoseconds
     var count = 0
     while (rows.hasNext && count < JoinKeys.Most && (count % 256 != 0 || System.nanoTime() < end)) {
       val row = rows.next()
       count += 1
-      val value = key.eval(row)
-      if (value != null && matters(row)) found += JoinKeys.copied(value)
+      if (matters(row)) found.add(row)
     }
-    if (rows.hasNext || found.isEmpty) None else Some(found.toArray)
+    if (rows.hasNext || found.isEmpty) None else Some(found)
   }
 }
 
@@ -109,28 +102,6 @@ private[sql] object JoinKeys {
     case d: Double => d.isNaN
     case f: Float => f.isNaN
     case _ => false
-  }
-
-  /** Without NaN and, but for arrays of bytes, each once. */
-  private def sorted(found: Array[Any], dataType: DataType, ordering: Ordering[Any]): Array[Any] = dataType match {
-    case ByteType | ShortType | IntegerType | LongType | DateType | TimestampType | TimestampNTZType =>
-      // A hundred thousand keys are usual, and comparing objects would take longer than all the rest.
-      val numbers = found.map(_.asInstanceOf[Number].longValue)
-      java.util.Arrays.sort(numbers)
-      val once = numbers.indices.iterator.filter(i => i == 0 || numbers(i) != numbers(i - 1)).map(numbers(_))
-      (dataType match {
-        case ByteType => once.map(_.toByte: Any)
-        case ShortType => once.map(_.toShort: Any)
-        case IntegerType | DateType => once.map(_.toInt: Any)
-        case _ => once.map(n => n: Any)
-      }).toArray
-    case _ => found.filterNot(isNaN).distinct.sorted(ordering)
-  }
-
-  private def copied(value: Any): Any = value match { // of a row that the iterator uses again
-    case s: UTF8String => s.copy()
-    case b: Array[Byte] => b.clone()
-    case other => other
   }
 
   /** Whether some row of the broadcast with a key satisfies conditions on the broadcast's columns. */
@@ -207,9 +178,9 @@ private[sql] object KeyCondition {
       }
     case other =>
       val all = values.values.get
-      val literals = if (all.length > MostValues) None else listed(all, values.dataType)
+      val literals = if (all.length > MostValues) None else listed(all, 0 until all.length)
       val within = literals.map(l => if (l.isEmpty) None else Some(In(other, l))).orElse(
-        listed(bounds(all), values.dataType).map(_.grouped(2).map { case Seq(low, high) =>
+        listed(all, bounds(all)).map(_.grouped(2).map { case Seq(low, high) =>
           And(GreaterThanOrEqual(other, low), LessThanOrEqual(other, high))
         }.reduceOption[Expression](Or)))
       val nan = if (!values.hasNaN) None else Some(other match {
@@ -219,48 +190,26 @@ private[sql] object KeyCondition {
       within.flatMap(w => (w.toSeq ++ nan).reduceOption[Expression](Or))
   }
 
-  /** As literals, if their texts are not too long to be sent. */
-  private def listed(values: Array[Any], dataType: DataType): Option[Seq[Literal]] = {
-    val bytes = values.foldLeft(0L) {
-      case (sum, s: UTF8String) => sum + s.numBytes
-      case (sum, b: Array[Byte]) => sum + b.length
-      case (sum, _) => sum
-    }
-    if (bytes > MostBytes) None else Some(values.toSeq.map(Literal(_, dataType)))
-  }
+  /** Some of the values as literals, if their texts are not too long to be sent. */
+  private def listed(values: KeyValues, places: Seq[Int]): Option[Seq[Literal]] =
+    if (places.iterator.map(values.bytes).sum > MostBytes) None else Some(places.map(values.literal))
 
-  /** Ends of ranges that hold all values, which are in order: cut at the widest gaps. */
-  private def bounds(sorted: Array[Any]): Array[Any] = if (sorted.isEmpty) sorted else {
-    val places = positions(sorted)
-    def gap(i: Int): Double = places(i) - places(i - 1)
-    val widest = mutable.PriorityQueue.empty[Int](Ordering.by(i => -gap(i))) // its head is the narrowest of them
-    (1 until sorted.length).foreach { i =>
-      if (widest.size < MostRanges - 1) widest += i
-      else if (gap(i) > gap(widest.head)) {
+  /** The ends of ranges that hold all values, which are in order: cut at the widest gaps. */
+  private def bounds(sorted: KeyValues): Seq[Int] = if (sorted.length == 0) Nil else {
+    val widest = mutable.PriorityQueue.empty[(Double, Int)](Ordering.by(-_._1)) // its head is the narrowest of them
+    var before = sorted.place(0)
+    var i = 1
+    while (i < sorted.length) {
+      val here = sorted.place(i)
+      if (widest.size < MostRanges - 1) widest += here - before -> i
+      else if (here - before > widest.head._1) {
         widest.dequeue()
-        widest += i
+        widest += here - before -> i
       }
+      before = here
+      i += 1
     }
-    val cuts = widest.toSeq.sorted
-    (0 +: cuts).zip(cuts :+ sorted.length).flatMap { case (from, until) => Seq(sorted(from), sorted(until - 1)) }.toArray
-  }
-
-  /** Where values lie, roughly: never in another order than the values. */
-  private def positions(sorted: Array[Any]): Array[Double] = {
-    def bytes(value: Any): Array[Byte] = value match {
-      case s: UTF8String => s.getBytes
-      case b: Array[Byte] => b
-      case _ => null
-    }
-    val (first, last) = (bytes(sorted.head), bytes(sorted.last))
-    val shared = if (first == null) 0 else first.zip(last).takeWhile { case (a, b) => a == b }.length
-    sorted.map {
-      case b: Boolean => if (b) 1.0 else 0.0
-      case d: Decimal => d.toDouble
-      case n: Number => n.doubleValue
-      case text =>
-        val all = bytes(text)
-        (0 until 7).foldLeft(0.0)((place, i) => place * 256 + (if (shared + i < all.length) all(shared + i) & 255 else 0))
-    }
+    val cuts = widest.toSeq.map(_._2).sorted
+    (0 +: cuts).zip(cuts :+ sorted.length).flatMap { case (from, until) => Seq(from, until - 1) }
   }
 }

@@ -1,18 +1,15 @@
 package org.apache.spark.sql.skipstone
 
+import java.lang.ref.WeakReference
 import java.util.BitSet
 
-import java.lang.ref.WeakReference
-
-import org.apache.spark.sql.{classic, SparkSession}
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, BuildRight, BuildSide, UnwrapCastInBinaryComparison}
 import org.apache.spark.sql.catalyst.plans._
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation}
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
 import org.apache.spark.sql.execution._
-import org.apache.spark.sql.execution.datasources._
 import org.apache.spark.sql.execution.joins._
 import org.apache.spark.sql.execution.skipstone.{JoinKeys, KeyCondition, KnownCondition}
 
@@ -90,58 +87,34 @@ private[skipstone] class JoinRule(session: SparkSession) extends Rule[SparkPlan]
 
   /** The scan of the objects that may hold a key of all joins and satisfy the filters; or the same scan, where nothing is asked or left out. */
   private def pruned(scan: SparkPlan with FileSourceScanLike, known: Seq[KnownCondition]): SparkPlan = {
-    val location = scan.relation.location
     val found = for {
-      relation <- PlannedRelations.of(location)
+      relation <- PlannedRelations.of(scan.relation.location)
       wanted = known.filter(_.references.exists(a => relation.covers(a.name)))
       _ = wanted.collect { case c: SubqueryCondition => c.predicate } // the time to wait for these is Spark's own
       start = System.nanoTime()
       keys = wanted.filter(_.predicate.isDefined)
       if keys.nonEmpty
       condition <- conditionOf(keys)
+      asked <- StageScan.of(scan, session)
     } yield {
-      val entry = Stats.queryOf(session.asInstanceOf[classic.SparkSession]).getOrElse(relation.entry.query)
-        .entryOf(location, (scan.partitionFilters ++ scan.dataFilters).map(_.semanticHash()).toSet).getOrElse(relation.entry)
       val outcome = new JoinOutcome(keys)
-      val planned = guarded[SparkPlan](scan)(ask(scan, relation, condition, entry, outcome))(e => outcome.error = Some(e))
+      val planned = guarded[SparkPlan](scan)(ask(asked, condition, outcome))(e => outcome.error = Some(e))
       outcome.nanoseconds = System.nanoTime() - start
-      outcome.error.foreach(warnOnce(entry.roots.headOption.getOrElse("a scan"), _))
-      Stats.joined(entry, outcome)
+      outcome.error.foreach(warnOnce(asked.entry.roots.headOption.getOrElse("a scan"), _))
+      Stats.joined(asked.entry, outcome)
       planned
     }
     found.getOrElse(scan)
   }
 
-  private def ask(scan: SparkPlan with FileSourceScanLike, relation: PlannedRelation, condition: Expression, entry: Entry,
-      outcome: JoinOutcome): SparkPlan = {
-    val (base, under) = scan.relation.location match {
-      case s: SkipstoneFileIndex => (s.base, if (s.standsAside) None else Some(s))
-      case other => (other, None)
-    }
+  private def ask(asked: StageScan, condition: Expression, outcome: JoinOutcome): SparkPlan = {
+    import asked.{base, fs, kept => before, listing, scan, selected, under}
     val planner = Companion.planner(session)
-    // What was counted for a limit must be kept as it is.
-    if (planner == null || under.exists(_.decided.topped.isDefined)) return scan
-    // Nested columns are pruned by now; indexes were made of whole ones.
-    val schema = if (PlannedRelations.isPruned(scan.relation.dataSchema, relation.dataSchema)) relation.dataSchema
-      else scan.relation.dataSchema
-    val fs = scan.relation.copy(location = base, dataSchema = schema)(scan.relation.sparkSession)
-    val output = scan.output.map(a => fs.schema.fields.find(_.name == a.name).fold(a)(f => a.withDataType(f.dataType)))
-    val described = new RelationJson(fs, output, relation.table, session.asInstanceOf[classic.SparkSession])
-    val environments = described.environments()
+    if (planner == null || asked.isCounted) return scan
     val timeout = SkipstoneRule.timeoutMs(conf)
-    val decision = PlannerCalls.plan(planner, SkipstoneRule.requestOf(described, environments, Some(condition)), timeout)
+    val (decision, still) = asked.ask(planner, timeout)(SkipstoneRule.requestOf(asked.described, _, Some(condition)))
     outcome.header = Some(decision.header)
 
-    val still = new Still(described, environments, decision.environment, under.map(_.still))
-    still.verifyFiles(decision.evidence)
-    val version = Listing.version(base)
-    val listing = Listing.of(base)
-    val selected = {
-      val filters = scan.partitionFilters.filter(f => f.deterministic && !f.containsPattern(PLAN_EXPRESSION))
-      val selects = ListedFileIndex.selector(filters, base.partitionSchema)
-      listing.directories.map(d => selects(d.values))
-    }
-    val before = keptBefore(listing, selected, under)
     val keep = keptNow(listing, before, decision, planner, timeout)
     val bucketOrder = fs.bucketSpec.exists(_.sortColumnNames.nonEmpty) && SkipstoneRule.isTrue(conf, SkipstoneRule.Ordering, "false")
     if (keep == before || bucketOrder) return scan
@@ -151,21 +124,20 @@ private[skipstone] class JoinRule(session: SparkSession) extends Rule[SparkPlan]
       keep.or(changed)
       still.verify(() => Listing.changed(listing, selected, keep, fs).isEmpty)
     }
-    val left = before.clone().asInstanceOf[BitSet]
-    left.andNot(keep)
+    val left = StageScan.without(before, keep)
     if (left.isEmpty) return scan
     outcome.skipped = left.cardinality
-    outcome.bytesSkipped = bytes(listing, left)
-    val keptBytes = bytes(listing, keep)
+    outcome.bytesSkipped = listing.bytesOf(left)
+    val keptBytes = listing.bytesOf(keep)
     val total = selected.indices.filter(selected(_)).map(d => listing.starts(d + 1) - listing.starts(d)).sum
     val all = selected.indices.filter(selected(_)).map(listing.directoryBytes(_)).sum
     val shown = new Outcome(keep.cardinality, total, all - keptBytes, Some(outcome))
-    shown.nanoseconds = entry.totalNs
-    val decided = new Decided(base, version, listing, selected, keep)
+    shown.nanoseconds = asked.entry.totalNs
+    val decided = new Decided(base, asked.version, listing, selected, keep)
     val index = new SkipstoneFileIndex(base, SkipstoneRule.directoriesOf(fs, listing, keep),
       SkipstoneRule.digestOf(listing, keep), keptBytes, shown, decided, still, under)
-    entry.location = new WeakReference(index)
-    withRelation(scan, scan.relation.copy(location = index)(scan.relation.sparkSession))
+    asked.entry.location = new WeakReference(index)
+    asked.over(index)
   }
 
   private def warnOnce(where: String, error: String): Unit = {
@@ -216,15 +188,7 @@ private[skipstone] object JoinRule {
     case _ => false
   }
 
-  /** The objects that the scan would read. */
-  def keptBefore(listing: Listing, selected: Array[Boolean], under: Option[SkipstoneFileIndex]): BitSet = {
-    val kept = new BitSet(listing.files.length)
-    selected.indices.filter(selected(_)).foreach(d => kept.set(listing.starts(d), listing.starts(d + 1)))
-    under.foreach(u => kept.andNot(u.decided.skippedOf(listing, kept)))
-    kept
-  }
-
-  /** Of these, the ones that some fresh metadata does not exclude. */
+  /** Of the objects that a scan would read, the ones that some fresh metadata does not exclude. */
   private def keptNow(listing: Listing, before: BitSet, decision: Decision, planner: Planner, timeout: Long): BitSet = {
     val kept = before.clone().asInstanceOf[BitSet]
     decision.kept.filter(_.bits != null).foreach { answer =>
@@ -237,13 +201,4 @@ private[skipstone] object JoinRule {
     }
     kept
   }
-
-  def bytes(listing: Listing, objects: BitSet): Long = objects.stream().mapToLong(listing.lengths(_)).sum
-
-  /** By reflection, since the class has other parameters in every release. */
-  def withRelation(scan: SparkPlan with FileSourceScanLike, relation: HadoopFsRelation): SparkPlan =
-    scan.makeCopy(scan.productIterator.map {
-      case _: HadoopFsRelation => relation
-      case other => other.asInstanceOf[AnyRef]
-    }.toArray)
 }

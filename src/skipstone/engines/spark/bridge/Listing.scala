@@ -27,6 +27,8 @@ private[skipstone] class Listing(val directories: Array[PartitionDirectory]) {
   val directoryBytes: Array[Long] = directories.map(_.files.foldLeft(0L)(_ + _.getLen))
   val bytes: Long = directoryBytes.sum
 
+  def bytesOf(objects: BitSet): Long = objects.stream().mapToLong(lengths(_)).sum
+
   /** Two longs an object: the MD5 of its path, as the snapshots hold it. */
   lazy val hashes: Array[Long] = {
     val md5 = MessageDigest.getInstance("MD5")

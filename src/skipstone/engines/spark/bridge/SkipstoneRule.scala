@@ -25,6 +25,7 @@ class SkipstoneExtensions extends (SparkSessionExtensions => Unit) {
     extensions.injectPreCBORule(session => new SkipstoneRule(session))
     extensions.injectQueryStageOptimizerRule(session => new JoinRule(session))
     extensions.injectQueryStageOptimizerRule(session => new AggregateRule(session))
+    extensions.injectQueryStagePrepRule(session => new WholeAggregateRule(session))
     extensions.injectColumnar(_ => new GuardScans)
     extensions.injectParser((_, parser) => StatementParser.over(parser))
     extensions.injectHintResolutionRule(_ => new ClaimIndexStatements)
@@ -164,7 +165,7 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
       entry.skipped -= changed.cardinality
       entry.stale += changed.cardinality
       topped.foreach(t => entry.byTop -= { val both = t.skipped.clone.asInstanceOf[BitSet]; both.and(changed); both.cardinality })
-      entry.bytesSkipped -= changed.stream().mapToLong(listing.lengths(_)).sum
+      entry.bytesSkipped -= listing.bytesOf(changed)
     }
     entry.kept = entry.total - entry.skipped
     entry.matchNs = System.nanoTime() - matchStart
