@@ -14,10 +14,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.tables.environment import jars, run
+
 from benchmarks import data
 from benchmarks.measures import Row, Sample, Subject, interleave
 from benchmarks.session import enable, session
-from tests.tables.environment import jars, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -153,7 +154,8 @@ def _needles(spark: SparkSession, table: str, objects: int, *, small: bool) -> l
 
 def _main(out: str, scale: str) -> None:
     rows: list[dict[str, Any]] = [
-        {key: value for key, value in row.described().items() if key != "met"} for row in _measured(small=scale == "small")
+        {key: value for key, value in row.described().items() if key != "met"}
+        for row in _measured(small=scale == "small")
     ]
     Path(out).write_text(json.dumps(rows))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 
 import pytest
-
 from tests.tables.environment import jars, run
 
 SESSION = """

@@ -1,4 +1,4 @@
-"""Where Delta and Iceberg run: an environment with Spark 4.1, made once, and the formats' jars, fetched by coordinate."""
+"""Where Delta and Iceberg run: an environment with Spark 4.1, made once, and the formats' jars, by coordinate."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ PYSPARK = "4.1.4"
 _DELTA = ("io.delta:delta-spark_4.1_2.13:4.4.0", "io.delta:delta-storage:4.4.0")
 _ICEBERG = ("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",)
 _PACKAGES = (
-    "pyarrow>=18 pandas>=2.2,<3 numpy xxhash typer rich jinja2 pyyaml pytest hypothesis pytest-timeout pytest-randomly shapely"
+    *("pyarrow>=18", "pandas>=2.2,<3", "numpy", "xxhash", "typer", "rich", "jinja2", "pyyaml", "shapely"),
+    *("pytest", "hypothesis", "pytest-timeout", "pytest-randomly"),
 )
 _REPOSITORY = Path(__file__).parents[2]
 
@@ -31,7 +32,7 @@ def interpreter() -> Path:
         fresh = home.with_name(f"{home.name}-{uuid.uuid4().hex}")
         try:
             _call(sys.executable, "-m", "venv", str(fresh))
-            wanted = (f"pyspark=={PYSPARK}", *_PACKAGES.split())
+            wanted = (f"pyspark=={PYSPARK}", *_PACKAGES)
             _call(str(fresh / "bin" / "python"), "-m", "pip", "install", "--quiet", *wanted)
         except (OSError, subprocess.SubprocessError) as error:
             unavailable(f"pyspark {PYSPARK}", getattr(error, "stderr", None) or error)

@@ -68,7 +68,9 @@ def test_in_subqueries(spark, table):
     assert twins(spark, f"SELECT * FROM {t(table)} WHERE m = 6 AND id IN ({inner})").skipped >= 3
     assert twins(spark, f"SELECT (SELECT max(id) FROM ({inner})) AS x").skipped == 3
     assert twins(spark, f"SELECT * FROM {t(table)} WHERE id = (SELECT max(id) FROM ({inner}))").skipped >= 3
-    correlated = f"SELECT * FROM {t(table)} a WHERE EXISTS (SELECT 1 FROM {t(table)} b WHERE b.id = a.id AND b.k LIKE '%123')"
+    correlated = (
+        f"SELECT * FROM {t(table)} a WHERE EXISTS (SELECT 1 FROM {t(table)} b WHERE b.id = a.id AND b.k LIKE '%123')"
+    )
     assert twins(spark, correlated).skipped >= 3
 
 
@@ -76,7 +78,10 @@ def test_catalog_tables_and_views(spark):
     spark.sql("CREATE OR REPLACE TABLE events (id BIGINT, k STRING, d DATE) USING delta PARTITIONED BY (d)")
     try:
         for n in range(4):
-            spark.sql(f"INSERT INTO events SELECT id, concat('k', id), DATE'2024-01-0{n + 1}' FROM range({n * 50}, {n * 50 + 50}, 1, 1)")
+            spark.sql(
+                f"INSERT INTO events SELECT id, concat('k', id), DATE'2024-01-0{n + 1}' "
+                f"FROM range({n * 50}, {n * 50 + 50}, 1, 1)"
+            )
         events = Dataset.for_table(spark, "events")
         events.create_indexes(SuffixIndex("k", length=3), MinMaxIndex("d"))
         assert twins(spark, "SELECT * FROM events WHERE k LIKE '%k77'").skipped == 3
@@ -183,7 +188,10 @@ def test_nested_columns_are_known_by_what_they_are(spark, table):
     mapping = "TBLPROPERTIES (delta.columnMapping.mode='name', delta.minReaderVersion=2, delta.minWriterVersion=5)"
     spark.sql(f"CREATE TABLE {t(table)} (id BIGINT, s STRUCT<a: BIGINT, b: STRING>) USING delta {mapping}")
     for n in range(3):
-        spark.sql(f"INSERT INTO {t(table)} SELECT id, struct(id AS a, concat('k', id)) FROM range({n * 10}, {n * 10 + 10}, 1, 1)")
+        spark.sql(
+            f"INSERT INTO {t(table)} SELECT id, struct(id AS a, concat('k', id)) "
+            f"FROM range({n * 10}, {n * 10 + 10}, 1, 1)"
+        )
     index(spark, table, MinMaxIndex("s.a"), SuffixIndex("s.b", length=2))
     assert twins(spark, f"SELECT * FROM {t(table)} WHERE s.b LIKE '%13'").skipped == 2
     spark.sql(f"ALTER TABLE {t(table)} RENAME COLUMN s.b TO c")
@@ -232,7 +240,9 @@ def test_snapshots_older_and_newer(spark, table):
     assert twins(spark, f"SELECT * FROM {t(table)} WHERE k LIKE '%523'").skipped == 5
     travelled = twins(spark, f"SELECT * FROM {t(table)} VERSION AS OF 1 WHERE k LIKE '%123'")
     assert (travelled.rows, travelled.skipped, travelled.scans[0].objects.total) == (1, 3, 4)
-    travelled = twins(spark, lambda: spark.read.format("delta").option("versionAsOf", 1).load(table).where("k LIKE '%123'"))
+    travelled = twins(
+        spark, lambda: spark.read.format("delta").option("versionAsOf", 1).load(table).where("k LIKE '%123'")
+    )
     assert travelled.skipped == 3
     assert dataset.refresh().indexed == 0
 
@@ -391,7 +401,9 @@ def test_joins_first_rows_and_counts_leave_tables_alone(spark, table):
     found = twins(spark, f"SELECT count(*) AS n, max(id) AS x FROM {t(table)} WHERE id >= 0 AND k IS NOT NULL")
     assert all(scan.aggregates is None for scan in found.scans)
     assert twins(spark, f"SELECT count(*) AS n FROM {t(table)} WHERE k LIKE '%123'").skipped == 3
-    self_join = f"SELECT a.id FROM {t(table)} a JOIN {t(table)} b ON a.id = b.id WHERE a.k LIKE '%123' AND b.k LIKE '%124'"
+    self_join = (
+        f"SELECT a.id FROM {t(table)} a JOIN {t(table)} b ON a.id = b.id WHERE a.k LIKE '%123' AND b.k LIKE '%124'"
+    )
     assert twins(spark, self_join).skipped == 6
     union = f"SELECT * FROM {t(table)} WHERE k LIKE '%123' UNION ALL SELECT * FROM {t(table)} WHERE k LIKE '%224'"
     found = twins(spark, union)

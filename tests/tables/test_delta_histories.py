@@ -1,4 +1,4 @@
-"""Random histories of Delta tables: after every step the same reads with skipping on and off, of this and older versions.
+"""Random histories of Delta tables: after every step the same reads with skipping on and off, of any version.
 
 Steps are what happens to tables: appends, deletes with and without deletion vectors, updates, merges, overwrites,
 compaction, RESTORE, VACUUM, columns that are renamed, dropped and added anew; and what happens to indexes meanwhile.
@@ -83,11 +83,14 @@ class History:
     def merge(self) -> None:
         name, kind = self.random.choice([item for item in self.columns.items() if item[0] != "p"])
         key = "id" if kind == "BIGINT" else "concat('k', lpad(id, 2, '0'))"
-        columns, values = zip(*((n, "x" if n == name else "NULL" if n != "p" else "1L") for n in self.columns), strict=True)
+        columns, values = zip(
+            *((n, "x" if n == name else "NULL" if n != "p" else "1L") for n in self.columns), strict=True
+        )
         start = self.random.randrange(45)
+        matched = self.random.choice(("DELETE", f"UPDATE SET t.{name} = u.x"))
         self.sql(
             f"MERGE INTO {self.name} t USING (SELECT {key} AS x FROM range({start}, {start + 5})) u "
-            f"ON t.{name} = u.x AND {self.predicate('t.')} WHEN MATCHED THEN {self.random.choice(('DELETE', f'UPDATE SET t.{name} = u.x'))} "
+            f"ON t.{name} = u.x AND {self.predicate('t.')} WHEN MATCHED THEN {matched} "
             f"WHEN NOT MATCHED THEN INSERT ({', '.join(columns)}) VALUES ({', '.join(values)})"
         )
 
@@ -95,7 +98,8 @@ class History:
         if self.random.random() < 0.5:
             self.sql(f"INSERT OVERWRITE {self.name} SELECT * FROM {self.name} WHERE {self.predicate()}")
         else:
-            self.sql(f"INSERT INTO {self.name} REPLACE WHERE p = 1 SELECT * FROM {self.name} WHERE p = 1 AND {self.predicate()}")
+            source = f"SELECT * FROM {self.name} WHERE p = 1 AND {self.predicate()}"
+            self.sql(f"INSERT INTO {self.name} REPLACE WHERE p = 1 {source}")
 
     def optimize(self) -> None:
         self.sql(f"OPTIMIZE {self.name} {self.random.choice(('', f'ZORDER BY ({self.unpartitioned()})'))}")
@@ -152,7 +156,10 @@ class History:
 
     def index(self) -> None:
         self.log.append("index")
-        kinds = {"BIGINT": (MinMaxIndex, ValueListIndex, BloomFilterIndex), "STRING": (ValueListIndex, BloomFilterIndex)}
+        kinds = {
+            "BIGINT": (MinMaxIndex, ValueListIndex, BloomFilterIndex),
+            "STRING": (ValueListIndex, BloomFilterIndex),
+        }
         indexes = [self.random.choice(kinds[kind])(name) for name, kind in self.columns.items() if name != "p"]
         indexes += [SuffixIndex(name, length=2) for name, kind in self.columns.items() if kind == "STRING"]
         Dataset.for_path(self.spark, self.path, format="delta").create_indexes(*indexes)
@@ -165,7 +172,12 @@ class History:
     def predicate(self, prefix: str = "") -> str:
         name, kind = self.random.choice(list(self.columns.items()))
         column, value = f"{prefix}{name}", self.value(kind)
-        forms = [f"{column} = {value}", f"{column} <=> {value}", f"{column} IN ({value}, {self.value(kind)})", f"{column} <= {value}"]
+        forms = [
+            f"{column} = {value}",
+            f"{column} <=> {value}",
+            f"{column} IN ({value}, {self.value(kind)})",
+            f"{column} <= {value}",
+        ]
         forms += [f"NOT {column} > {value}", f"{column} IS NULL"]
         if kind == "STRING":
             forms += [f"{column} LIKE '%{value[2:-1]}'", f"endswith({column}, '{value[2:-1]}')"] * 2
@@ -242,7 +254,7 @@ def run(spark: SparkSession, path: str, seed: int) -> History:
 def _run_all(spark: SparkSession, tmp_path: str, seeds: range | list[int]) -> None:
     histories = [run(spark, f"{tmp_path}/{seed}", seed) for seed in seeds]
     reads, skipped = sum(h.reads for h in histories), sum(h.skipped for h in histories)
-    print(f"{len(histories)} histories, {reads} reads equal, {skipped} objects skipped")  # noqa: T201
+    print(f"{len(histories)} histories, {reads} reads equal, {skipped} objects skipped")
     refused = [line for h in histories for line in h.log if "was refused" in line]
     assert len(refused) <= len(histories), refused
     assert skipped > reads  # more than an object a read

@@ -94,8 +94,9 @@ class ScanStats:
     ``skipped_by_top`` of the skipped objects have no row among the first ones that ``ORDER BY … LIMIT`` asks for, or
     are not needed for ``WHERE … LIMIT``; ``top`` says which rows are asked for.
 
-    ``pruned_by_format`` is ``None`` but for a table format's scan: so many objects, of ``bytes_pruned_by_format`` bytes,
-    the format's own statistics and partitions left out before; they are not among ``objects``.
+    ``pruned_by_format`` is ``None`` but for a table format's scan: so many objects, and
+    ``bytes_pruned_by_format`` bytes, the format's own statistics and partitions left out before; they are not among
+    ``objects``.
 
     The rest is ``None`` until the query has run, and then of its latest run: ``run_seconds`` is how long the whole
     query ran, ``scan_seconds`` the time that its tasks together spent in this scan (columnar scans only: Parquet and
