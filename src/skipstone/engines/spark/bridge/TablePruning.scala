@@ -18,6 +18,9 @@ private[skipstone] class TablePruning(
   private val described = scan.described
   private val entry = new Entry(session.sessionUUID, described.roots.take(5).map(_.toString), described.format, described.table)
 
+  /** The objects of the listing that the plan reads, if they are not all. */
+  var kept: Option[BitSet] = None
+
   /** The scan of what is needed, or none: the scan stays as it is. `writing`: what writes meanwhile. */
   def applied(writing: Option[String]): Option[LogicalPlan] = {
     val start = System.nanoTime()
@@ -90,6 +93,7 @@ private[skipstone] class TablePruning(
           location.foreach(at)
           entry.planned = Some(planned)
           entry.wrapped = true
+          kept = Some(keep)
           Some(plan)
         case Left(reason) =>
           say(reason)
