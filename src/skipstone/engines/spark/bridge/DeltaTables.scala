@@ -34,6 +34,11 @@ private[skipstone] object DeltaTables {
     new DeltaTableSource(rel, session)
   }
 
+  def listing(index: TahoeFileIndex, files: Seq[AddFile]): Listing = {
+    val all = files.toArray
+    TableListings.of(index.path, all.map(_.path), all.map(_.size), all.map(_.modificationTime))(index.absolutePath)
+  }
+
   /** A file as the log names it. */
   def status(index: TahoeFileIndex, file: AddFile): FileStatus =
     TableFile.status(index.absolutePath(file.path), file.size, file.modificationTime)
@@ -86,7 +91,7 @@ private class DeltaTableScan(rel: LogicalRelation, session: classic.SparkSession
 
   override val described: Described = new DeltaDescribed(rel, session)
   override def location: Option[FileIndex] = Some(base)
-  override lazy val listing: Listing = TableFile.listing(files.map(DeltaTables.status(base, _)))
+  override lazy val listing: Listing = DeltaTables.listing(base, files)
 
   override def beforePruning: Option[(Long, Long)] = {
     val total = base.preparedScan.total
@@ -150,7 +155,7 @@ private class MeasuredDelta(rel: LogicalRelation, override val session: classic.
   private lazy val files = base.matchingFiles(Nil, Nil)
 
   override def output: Seq[Attribute] = rel.output
-  override lazy val listing: Listing = TableFile.listing(files.map(DeltaTables.status(base, _)))
+  override lazy val listing: Listing = DeltaTables.listing(base, files)
   override def version: Any = base.version
 
   override def numbered(wanted: BitSet): (LogicalPlan, Attribute) = {
