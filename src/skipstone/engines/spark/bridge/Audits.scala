@@ -21,7 +21,7 @@ private[skipstone] case class Responsible(root: String, name: String, id: String
 
 /** A scan that left out objects, to be looked into when its query has run. */
 private[skipstone] class Suspect(
-    val scan: PlannedScan, val still: Still, val entry: Entry, val request: String, val planner: Planner,
+    val scan: PlannedFiles, val still: Still, val entry: Entry, val request: String, val planner: Planner,
     val session: classic.SparkSession, conf: SQLConf) {
   val bounds = new AuditBounds(conf)
   val timeout: Long = SkipstoneRule.timeoutMs(conf)
