@@ -41,7 +41,8 @@ def index_objects(
 
     Objects are listed before and after, and only what is equal in both is kept: the reader does not say which state of
     a file it read.  An object written within the clock's granularity of the first listing could be written once more
-    without its time changing; it is kept, but marked as not to be trusted yet.
+    without its time changing; it is kept, but marked as not to be trusted yet.  The objects of a table format are never
+    written twice: one listing will do, and one that has left the snapshot meanwhile is as good as before.
 
     Parameters
     ----------
@@ -57,12 +58,14 @@ def index_objects(
     before, paths, listed_at = _settled_listing(source, wanted)
     with source.progress(before, wanted=progress):
         selected, collected = _collect_what_stays(source, before, paths, bound)
-    kept = set(_still_there(source, selected, paths))
+    immutable = source.relation.is_table
+    kept = set(selected if immutable else _still_there(source, selected, paths))
     table, fields = _named_by_index(collected, selected, bound)
     failures = _failures(collected, selected, bound)
     if wanted is None:
         _refuse_useless(collected, failures, bound)
-    table = table.append_column("trusted", _at(collected, [_is_trusted(o, listed_at) for o in selected], pa.bool_()))
+    trusted = [immutable or _is_trusted(o, listed_at) for o in selected]
+    table = table.append_column("trusted", _at(collected, trusted, pa.bool_()))
     table = table.filter(_at(collected, [o in kept for o in selected], pa.bool_()))
     untrusted = table.num_rows - sum(table.column("trusted").to_pylist())
     listed = len(before if wanted is None else wanted)
@@ -103,7 +106,7 @@ def _settled_listing(
         found = [o for o in source.list_objects(paths) if chosen is None or o.path in chosen]
         missing = (o.modified + _margin(o) - listed_at for o in found if not o.etag)
         wait = max((w for w in missing if 0 < w <= _REMOTE_MARGIN), default=0)
-        if waited or not wait:
+        if waited or not wait or source.relation.is_table:
             return found, paths, listed_at
         time.sleep(wait / 1000)
         waited = True

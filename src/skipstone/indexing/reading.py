@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["HowRead", "how_read", "newest_reader", "reader_of", "with_reader"]
 
 # Formats whose files have their schema: what they hold tomorrow may be more than what they held when indexed.
-_WITH_SCHEMA = frozenset({"parquet", "orc", "avro", "text", "binaryfile"})
+_WITH_SCHEMA = frozenset({"parquet", "orc", "avro", "text", "binaryfile", "delta", "iceberg"})
 _OF_THE_PATH = frozenset({"path", "paths"})
 _OF_THE_CLIENT = "fs."
 

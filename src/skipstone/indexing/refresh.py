@@ -79,6 +79,8 @@ def _refresh(
     current = _current_objects(target.store, base, records, known)
     wanted = [o for o in listed if current.get(o.path) != o.state] if bound else []
     removed = _vanished(known.column("path").to_pylist(), listed, paths)
+    if removed and target.source.relation.is_table:  # an older snapshot may still name it, and be asked for
+        removed = tuple(target.source.gone(removed))
     names = [r.name for r in base.indexes]
     outcome = index_objects(target.source, bound, wanted) if wanted else None
     refuse_changed_reading(target)

@@ -55,7 +55,9 @@ _HARMLESS_OPTIONS = frozenset(
 )
 _INFERRING = "inferschema"
 # Formats whose columns are found by name alone, so that the rest of the schema does not matter to one column.
-_BY_NAME = frozenset({"parquet", "json", "avro", "text"})
+_BY_NAME = frozenset({"parquet", "json", "avro", "text", "delta", "iceberg"})
+# Table formats: a snapshot names the objects, which are never written twice, and their columns and partition values.
+_TABLES = frozenset({"delta", "iceberg"})
 _BY_POSITION = {"positionalfieldmatching": "true"}  # Avro's, which then are not
 # Options that name a file elsewhere, by whose contents values are made.
 _OUTSIDE_FILES = frozenset({"avroschemaurl", "rowvalidationxsdpath"})
@@ -64,6 +66,7 @@ _OUTSIDE_FILES = frozenset({"avroschemaurl", "rowvalidationxsdpath"})
 PARTITION_VALUES = "partition values"
 BY_PATH = "from the path"
 BY_CATALOG = "from the catalog"
+BY_TABLE = "from the table"
 # Options whose values must not be readable in metadata or messages, by what Spark redacts and some more.
 _SECRET = re.compile(
     r"secret|passw|passphrase|token|credential|(access|api|account)[._]?key|private|key[._]?(list|file)|\bsas\b",
@@ -71,7 +74,7 @@ _SECRET = re.compile(
 )
 _HIDDEN = "hidden:"
 # Formats whose readers look at the JVM's zone only for timestamps before 1900 in files of old writers.
-_ZONE_OF_OLD = frozenset({"parquet", "avro"})
+_ZONE_OF_OLD = frozenset({"parquet", "avro", "delta"})
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,11 @@ class Relation:
         )
 
     @property
+    def is_table(self) -> bool:
+        """Whether a table format's snapshot names the objects, which are then never written twice."""
+        return self.format in _TABLES
+
+    @property
     def root(self) -> str:
         """The one folder under which the objects lie, and beside which their metadata is kept."""
         roots = (self.table_location,) if self.table_location else self.roots
@@ -149,7 +157,7 @@ class Relation:
         """Return the profile by one session's settings."""
         settings = {k: _without_secret(k, v) for k, v in environment.settings(groups).items()}
         if any(column.partition for column in columns):
-            settings[PARTITION_VALUES] = BY_PATH if self.table is None else BY_CATALOG
+            settings[PARTITION_VALUES] = self._partition_values()
         return ReadProfile(
             format=self.format,
             options={
@@ -160,6 +168,12 @@ class Relation:
             settings=settings,
             schema="" if self._finds_by_name() else self.schema_digest,
         )
+
+    def _partition_values(self) -> str:
+        """Say where the values of partition columns come from; a table format records them for each object for ever."""
+        if self.is_table:
+            return BY_TABLE
+        return BY_PATH if self.table is None else BY_CATALOG
 
     def _counts(self, option: str) -> bool:
         """Whether an option may change values; in variants, what is inferred of a record is a value."""

@@ -22,9 +22,11 @@ _ONE_CHARACTER = re.compile(r".|\\.|\\u[0-9a-fA-F]{4}", re.DOTALL)  # itself, or
 # The settings of the same effect are switched off for the job; options are part of the DataFrame.
 _DROPPING = {"ignorecorruptfiles": "true", "ignoremissingfiles": "true", "mode": "dropmalformed"}
 # With these, what is read of one column depends on which others are read with it.
+_PARQUET_STRUCTS = ("spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing", "true")
 _TOGETHER = {
     "json": ("spark.sql.json.enablePartialResults", "false"),
-    "parquet": ("spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing", "true"),
+    "parquet": _PARQUET_STRUCTS,
+    "delta": _PARQUET_STRUCTS,
 }
 
 

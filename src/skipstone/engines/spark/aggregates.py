@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["aggregates_of", "collect_with_aggregates", "prefers_aggregates", "takes_aggregates"]
 
 _ROWS = "count(*)"
-_COLUMNAR = frozenset({"parquet", "orc"})
+_COLUMNAR = frozenset({"parquet", "orc", "delta", "iceberg"})
 _SORTED_BY_SPARK = frozenset({"string", "binary"})
 
 

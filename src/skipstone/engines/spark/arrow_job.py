@@ -30,7 +30,7 @@ OBJECT_COLUMN = "__skipstone_object"
 """The column of a scan of objects that numbers them."""
 
 _MERGING_TASKS_PER_CORE = 2
-_COLUMNAR = frozenset({"parquet", "orc"})
+_COLUMNAR = frozenset({"parquet", "orc", "delta", "iceberg"})
 _MOST_ROWS = 65_536
 _MOST_ROWS_OF_ANY_LENGTH = 10_000
 _MOST_BYTES = 128 << 20

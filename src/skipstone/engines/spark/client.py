@@ -250,6 +250,10 @@ class Scan:
         else:
             self.client._bridge.listing(self.handle, self._list(paths), str(file))
 
+    def gone(self, named: Path, file: Path) -> None:
+        """Write those of the named objects that are not there any more to a local file, a line of JSON each."""
+        self.client._bridge.gone(self.handle, str(named), str(file))
+
     def read(self, named: Path) -> tuple[DataFrame, int]:
         """Return a DataFrame over objects that a file names, and the length up to which one is read whole."""
         from pyspark.sql import DataFrame, SparkSession

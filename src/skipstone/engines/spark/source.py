@@ -115,6 +115,17 @@ class SparkSource:
         refuse_metadata_among(listed, self.described["roots"])
         return listed
 
+    def gone(self, paths: Sequence[str]) -> list[str]:
+        """Return those of some paths that are in no file system any more."""
+        with _named(paths) as file, _scratch() as out:
+            try:
+                self.scan.gone(file, out)
+            except Exception as error:
+                msg = f"the files of {self.relation.root} cannot be looked for: {said_by(error)}"
+                raise DatasetError(msg) from error
+            with out.open(encoding="utf-8") as lines:
+                return [json.loads(line)["p"] for line in lines]
+
     def collect(self, objects: Sequence[DataObject], bound: Sequence[BoundIndex]) -> pa.Table:
         """Collect the metadata of objects of the last listing by the cheapest path that is sound."""
         return collect(self, objects, bound)
@@ -136,7 +147,7 @@ class SparkSource:
         The DataFrame has one more column, ``OBJECT_COLUMN``: the object's place in ``objects``.  It belongs to the
         scan's session, which is a clone of the user's, so that settings for this job touch no other query.
         """
-        with _named(objects) as file:
+        with _named([o.path for o in objects]) as file:
             return self.scan.read(file)
 
     @cached_property
@@ -159,7 +170,7 @@ class SparkSource:
 
     def footers(self, objects: Sequence[DataObject], columns: Sequence[Sequence[str]]) -> Iterator[dict[str, Any]]:
         """Yield what the Parquet footers of these objects say of some columns (see the bridge's ``Footers``)."""
-        with _named(objects) as file, _scratch() as out:
+        with _named([o.path for o in objects]) as file, _scratch() as out:
             self.scan.footers(file, columns, out)
             with out.open(encoding="utf-8") as lines:
                 yield from map(json.loads, lines)
@@ -173,9 +184,9 @@ def _scratch() -> Iterator[Path]:
 
 
 @contextmanager
-def _named(objects: Sequence[DataObject]) -> Iterator[Path]:
-    """Write the names of objects to a local file, a line each."""
+def _named(paths: Sequence[str]) -> Iterator[Path]:
+    """Write the paths of objects to a local file, a line each."""
     with _scratch() as file:
         with file.open("w", encoding="utf-8") as lines:
-            lines.writelines(f"{json.dumps({'p': o.path})}\n" for o in objects)
+            lines.writelines(f"{json.dumps({'p': path})}\n" for path in paths)
         yield file

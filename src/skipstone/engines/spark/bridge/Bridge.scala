@@ -40,17 +40,17 @@ object Bridge {
   def settle(): Unit = Runs.settle()
 
   /** Counts of rows and objects for the scans that queries make of a dataset; see [[Indicators]]. */
-  def indicators(scan: FileScan, root: String, queries: java.util.List[classic.Dataset[_]]): String =
-    new Indicators(scan, root).of(queries.asScala.toSeq)
+  def indicators(scan: IndexedScan, root: String, queries: java.util.List[classic.Dataset[_]]): String =
+    new Indicators(FileScan.plain(scan), root).of(queries.asScala.toSeq)
 
   /** See [[Indicators.audit]]. */
-  def audit(scan: FileScan, root: String, queries: java.util.List[classic.Dataset[_]], objects: Int, bytes: Long, seed: Long): String =
-    new Indicators(scan, root).audit(queries.asScala.toSeq, objects, bytes, seed)
+  def audit(scan: IndexedScan, root: String, queries: java.util.List[classic.Dataset[_]], objects: Int, bytes: Long, seed: Long): String =
+    new Indicators(FileScan.plain(scan), root).audit(queries.asScala.toSeq, objects, bytes, seed)
 
-  def scan(df: classic.Dataset[_]): FileScan = FileScan.of(df)
+  def scan(df: classic.Dataset[_]): IndexedScan = FileScan.of(df)
 
-  /** A scan whose settings nobody changes; see [[FileScan.pinned]]. */
-  def pinned(scan: FileScan, settings: java.util.Map[String, String]): FileScan = scan.pinned(settings)
+  /** A scan whose settings nobody changes; see [[IndexedScan.pinned]]. */
+  def pinned(scan: IndexedScan, settings: java.util.Map[String, String]): IndexedScan = scan.pinned(settings)
 
   /** The user's function of a name, as JSON (n, k, id, d; see [[FunctionIds]]), or null when there is none. */
   def function(session: classic.SparkSession, name: String): String =
@@ -60,7 +60,7 @@ object Bridge {
   def functions(session: classic.SparkSession): String = functions(FunctionIds.temporary(session))
 
   /** The user's functions in expressions over a scan's columns. */
-  def functionsIn(scan: FileScan, expressions: java.util.List[String]): String =
+  def functionsIn(scan: IndexedScan, expressions: java.util.List[String]): String =
     functions(scan.session.withActive(
       scan.analyzed(expressions.asScala.toSeq).flatMap(_.collect(Function.unlift(FunctionIds.of)))))
 
@@ -68,11 +68,11 @@ object Bridge {
   def functionCommand(id: String): Array[Byte] = FunctionIds.command(id)
 
   /** The type of an expression over a scan's columns. */
-  def typeOf(scan: FileScan, expression: String): String =
+  def typeOf(scan: IndexedScan, expression: String): String =
     Json.typeText(scan.analyzed(Seq(expression)).head.dataType)
 
   /** A predicate over a scan's columns in the form in which a query's condition reaches the planner. */
-  def condition(scan: FileScan, predicate: String): String = scan.condition(predicate)
+  def condition(scan: IndexedScan, predicate: String): String = scan.condition(predicate)
 
   private def functions(found: Seq[FunctionId]): String = Json.text { g =>
     g.writeStartArray()
@@ -86,17 +86,20 @@ object Bridge {
   }
 
   /** List everything anew; a JSON line an object: p (path), l (length), m (milliseconds), e (e-tag or ""). */
-  def listing(scan: FileScan, localFile: String): Int = scan.list(localFile)
+  def listing(scan: IndexedScan, localFile: String): Int = scan.list(localFile)
 
   /** The same of some objects and folders only, without listing the rest. What is not there is left out. */
-  def listing(scan: FileScan, paths: java.util.List[String], localFile: String): Int =
+  def listing(scan: IndexedScan, paths: java.util.List[String], localFile: String): Int =
     scan.list(paths.asScala.toSeq, localFile)
 
+  /** Of the objects of a file's lines those that are in no file system any more, in the same form. */
+  def gone(scan: IndexedScan, pathsFile: String, localFile: String): Int = scan.gone(pathsFile, localFile)
+
   /** The objects of the file's lines (as `listing` writes them), numbered from 0 in `__skipstone_object`. */
-  def scanObjects(scan: FileScan, pathsFile: String): classic.Dataset[Row] = scan.read(pathsFile)
+  def scanObjects(scan: IndexedScan, pathsFile: String): classic.Dataset[Row] = scan.read(pathsFile)
 
   /** The column of `scanObjects` that is not NULL in a record that cannot be read, or null; see [[FileScan]]. */
-  def unreadable(scan: FileScan): String = scan.unreadable().orNull
+  def unreadable(scan: IndexedScan): String = scan.unreadable().orNull
 
   /** Metadata files as the Parquet files that they are; Spark's own reader takes names with an underscore for hidden. */
   def parts(session: classic.SparkSession, paths: java.util.List[String]): classic.Dataset[Row] =
@@ -111,11 +114,11 @@ object Bridge {
   /** The offsets of a zone; see [[Zones]]. */
   def zoneRules(id: String): String = Zones.rules(id)
 
-  def maxSplitBytes(scan: FileScan, pathsFile: String): Long = scan.maxSplitBytes(pathsFile)
+  def maxSplitBytes(scan: IndexedScan, pathsFile: String): Long = scan.maxSplitBytes(pathsFile)
 
   /** `columnsJson`: a list of lists of names. Returns the number of lines written; see [[Footers]]. */
-  def footers(scan: FileScan, pathsFile: String, columnsJson: String, outFile: String): Int =
-    Footers.write(scan, pathsFile, columnsJson, outFile)
+  def footers(scan: IndexedScan, pathsFile: String, columnsJson: String, outFile: String): Int =
+    Footers.write(FileScan.plain(scan), pathsFile, columnsJson, outFile)
 
   /** The files directly in a folder, and ranges of one file; see [[StoredFiles]]. */
   def listFolder(session: classic.SparkSession, folder: String, localFile: String): Unit =

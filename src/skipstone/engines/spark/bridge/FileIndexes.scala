@@ -102,6 +102,17 @@ private[skipstone] class Outcome(val kept: Int, val total: Int, val bytesSkipped
   def counts: String = s"$kept of $total objects" + run.fold("")(r => s" (${r.skipped} left out by ${r.reason})")
 }
 
+/** What lists the objects that a query needs, for as long as files are read as they were when it was planned. */
+private[skipstone] trait SkippingIndex extends FileIndex {
+  /** What was decided. */
+  def planned: Outcome
+  def still: Still
+  /** What lists all objects of the scan. */
+  def everything: FileIndex
+  /** Whether all objects are read, since what was planned is no longer known to be right. */
+  def standsAside: Boolean = false
+}
+
 /**
  * The objects that a query needs, of those that `base` lists.
  *
@@ -123,12 +134,12 @@ private[skipstone] class SkipstoneFileIndex(
     val planned: Outcome,
     val decided: Decided,
     val still: Still,
-    under: Option[SkipstoneFileIndex] = None) extends ListedFileIndex {
+    under: Option[SkipstoneFileIndex] = None) extends ListedFileIndex with SkippingIndex {
   @volatile private var refreshedItself = false
   @volatile private var listed: FileIndex = base
 
   /** All that was there when the scan first ran; before that, `base`. */
-  def everything: FileIndex = listed
+  override def everything: FileIndex = listed
 
   override def rootPaths: Seq[Path] = base.rootPaths
   override def partitionSchema: StructType = base.partitionSchema
@@ -153,7 +164,7 @@ private[skipstone] class SkipstoneFileIndex(
   }
 
   /** Whether all that `base` lists is read, since what was planned is no longer known to be right. */
-  def standsAside: Boolean = refreshed
+  override def standsAside: Boolean = refreshed
 
   private def refreshed: Boolean = refreshedItself || under.exists(_.refreshed)
 

@@ -24,55 +24,24 @@ import org.apache.spark.sql.types._
 
 /** A plain scan of files, as the indexing side uses it: describe it, list it, read some of its objects. */
 class FileScan private[skipstone] (
-    val session: classic.SparkSession, rel: LogicalRelation, val isPinned: Boolean = false) {
-  private val described = new RelationJson(rel, session)
+    override val session: classic.SparkSession, rel: LogicalRelation, override val isPinned: Boolean = false) extends IndexedScan {
+  override private[skipstone] val described: RelationJson = new RelationJson(rel, session)
+  override private[skipstone] def leaf: LogicalPlan = rel
   private[skipstone] val fs: HadoopFsRelation = described.fs
   @volatile private var objects = Map.empty[String, (FileStatusWithMetadata, InternalRow)]
-
-  /** What is read and how, at this moment. */
-  def describe(): String = Json.text(described.write(_, described.environments(), None, full = true))
 
   /**
    * The same scan by a clone of its session, which nobody else has: its settings stay as the session's are now, but for
    * the given ones. What the executors' JVMs are like is known afterwards.
    */
-  def pinned(settings: java.util.Map[String, String]): FileScan = {
-    Executors.ask(session.sparkContext)
-    val clone = session.cloneSession()
-    SessionFiles.cloned(session, clone)
-    settings.asScala.foreach { case (name, value) => clone.conf.set(name, value) }
+  override def pinned(settings: java.util.Map[String, String]): FileScan = {
+    val clone = cloned(settings)
     new FileScan(clone, rel.copy(relation = fs.copy()(clone)), isPinned = true)
   }
 
-  /** SQL expressions over the scan's columns, resolved. */
-  private[skipstone] def analyzed(sql: Seq[String]): Seq[Expression] =
-    SilentJob.planned(session, parse => Project(sql.map(parse(_)).map {
-      case named: NamedExpression => named
-      case other => UnresolvedAlias(other)
-    }, rel)).analyzed match {
-      case Project(expressions, _) => expressions
-      case other => other.expressions
-    }
+  override private[skipstone] def list(file: String): Int = record(fresh(), file)
 
-  /**
-   * A predicate as a query's condition arrives at the rule; null when the optimizer leaves none.
-   *
-   * Without the IS NOT NULL terms that Spark infers for a whole condition and not for a part of an OR.
-   */
-  private[skipstone] def condition(predicate: String): String = {
-    val conf = session.sessionState.conf.clone()
-    conf.setConf(SQLConf.CONSTRAINT_PROPAGATION_ENABLED, false)
-    SQLConf.withExistingConf(conf) {
-      val query = SilentJob.planned(session, parse => Filter(parse(predicate), rel))
-      if (query.analyzed.expressions.exists(_.containsPattern(CURRENT_LIKE))) throw new IllegalArgumentException(
-        "it asks for the current time or user, which is another one in every query")
-      Capture.of(query.optimizedPlan).map(c => Json.text(new ExpressionJson(described.columns, _).write(c))).orNull
-    }
-  }
-
-  private[skipstone] def list(file: String): Int = record(fresh(), file)
-
-  private[skipstone] def list(paths: Seq[String], file: String): Int = {
+  override private[skipstone] def list(paths: Seq[String], file: String): Int = {
     val wanted = paths.map(qualified)
     record(fs.location match {
       case catalog: CatalogFileIndex if catalog.table.partitionColumnNames.nonEmpty => listPartitions(catalog, wanted)
@@ -80,12 +49,7 @@ class FileScan private[skipstone] (
     }, file)
   }
 
-  private[skipstone] def hadoop = session.sessionState.newHadoopConfWithOptions(fs.options)
-
-  private def qualified(path: String): Path = {
-    val p = new Path(path)
-    p.getFileSystem(hadoop).makeQualified(p)
-  }
+  override private[skipstone] def hadoop = session.sessionState.newHadoopConfWithOptions(fs.options)
 
   private[skipstone] def fresh(): Seq[PartitionDirectory] = {
     val index = fs.location match {
@@ -106,9 +70,6 @@ class FileScan private[skipstone] (
         s"(${index.partitionSchema.fieldNames.mkString(", ")}), in the DataFrame they are " +
         s"(${fs.partitionSchema.fieldNames.mkString(", ")}): read the dataset anew")
     }
-
-  private def within(path: Path, root: Path): Boolean =
-    Iterator.iterate(path)(_.getParent).takeWhile(_ != null).contains(root)
 
   private def rootOf(path: Path): Path = fs.location.rootPaths.map(r => qualified(r.toString)).find(within(path, _)).getOrElse(
     throw new IllegalArgumentException(
@@ -166,35 +127,16 @@ class FileScan private[skipstone] (
     })))
 
   private def record(directories: Seq[PartitionDirectory], file: String): Int = {
-    val found = Map.newBuilder[String, (FileStatusWithMetadata, InternalRow)]
-    val writer = Files.newBufferedWriter(Paths.get(file), UTF_8)
-    var count = 0
-    try directories.foreach(d => d.files.foreach { f =>
-      val path = f.getPath.toString
-      found += path -> (f, d.values)
-      writer.write(Json.text { g =>
-        g.writeStartObject()
-        g.writeStringField("p", path)
-        g.writeNumberField("l", f.getLen)
-        g.writeNumberField("m", f.getModificationTime)
-        g.writeStringField("e", Listing.etag(f.fileStatus))
-        g.writeEndObject()
-      })
-      writer.write('\n')
-      count += 1
-    }) finally writer.close()
-    objects = found.result()
-    count
+    val listed = directories.flatMap(d => d.files.map(f => f.getPath.toString -> (f, d.values)))
+    objects = listed.toMap
+    write(listed.iterator.map { case (_, (file, _)) => file.fileStatus }, file)
   }
 
   private[skipstone] def named(pathsFile: String): Seq[(FileStatusWithMetadata, InternalRow)] =
-    Files.readAllLines(Paths.get(pathsFile), UTF_8).asScala.toSeq.map { line =>
-      val path = Json.mapper.readTree(line).path("p").asText
-      objects.getOrElse(path, throw new IllegalArgumentException(s"$path was not in the last listing of this scan"))
-    }
+    paths(pathsFile).map(p => objects.getOrElse(p, notListed(p)))
 
   /** The named objects as a DataFrame with one more column, the number of the object's line. */
-  private[skipstone] def read(pathsFile: String): classic.Dataset[Row] = {
+  override private[skipstone] def read(pathsFile: String): classic.Dataset[Row] = {
     val schema = StructType(fs.partitionSchema.fields :+ StructField(FileScan.ObjectColumn, IntegerType, nullable = false))
     val types = fs.location.partitionSchema
     val directories = named(pathsFile).zipWithIndex.map { case ((file, values), i) =>
@@ -214,18 +156,14 @@ class FileScan private[skipstone] (
     .fold(fs.dataSchema)(fs.dataSchema.add(_, StringType, nullable = true))
 
   /** The column in which the reader shows records that it cannot read, if what it makes of the rest of them depends on the columns asked for. */
-  private[skipstone] def unreadable(): Option[String] = if (!FileScan.Unsteady(described.format)) None else {
+  override private[skipstone] def unreadable(): Option[String] = if (!FileScan.Unsteady(described.format)) None else {
     val lower = fs.options.map { case (k, v) => k.toLowerCase(java.util.Locale.ROOT) -> v }
     Some(lower.getOrElse("columnnameofcorruptrecord", session.sessionState.conf.columnNameOfCorruptRecord))
   }
 
   /** Files longer than this may be split over several tasks, as Spark computes it for `read`. */
-  private[skipstone] def maxSplitBytes(pathsFile: String): Long = {
-    val conf = session.sessionState.conf
-    val total = named(pathsFile).map(_._1.getLen + conf.filesOpenCostInBytes).sum
-    val tasks = conf.filesMinPartitionNum.getOrElse(session.leafNodeDefaultParallelism)
-    math.min(conf.filesMaxPartitionBytes, math.max(conf.filesOpenCostInBytes, total / math.max(tasks, 1)))
-  }
+  override private[skipstone] def maxSplitBytes(pathsFile: String): Long =
+    splitBytes(named(pathsFile).map(_._1.getLen))
 }
 
 private[skipstone] object FileScan {
@@ -244,9 +182,13 @@ private[skipstone] object FileScan {
     classic.Dataset.ofRows(session, LogicalRelation(relation, DataTypeUtils.toAttributes(relation.schema), None, false, None))
   }
 
-  def of(df: classic.Dataset[_]): FileScan = new FileScan(df.sparkSession, peel(df.queryExecution.analyzed))
+  def of(df: classic.Dataset[_]): IndexedScan = peel(df.queryExecution.analyzed) match {
+    case rel: LogicalRelation if SkipstoneRule.candidate(rel) || !TableFormats.isTable(rel) => new FileScan(df.sparkSession, rel)
+    case leaf => new TableFiles(TableFormats.source(leaf, df.sparkSession))
+  }
 
-  private def peel(plan: LogicalPlan): LogicalRelation = plan match {
+  private def peel(plan: LogicalPlan): LogicalPlan = plan match {
+    case leaf if TableFormats.isTable(leaf) => leaf
     case rel: LogicalRelation => rel.relation match {
       case fs: HadoopFsRelation => fs.location match {
         case _: PartitioningAwareFileIndex | _: CatalogFileIndex => rel
@@ -279,6 +221,13 @@ private[skipstone] object FileScan {
         }
     }
     case _ => false
+  }
+
+  /** What is done with the files of a folder, and not yet with those of a table. */
+  def plain(scan: IndexedScan): FileScan = scan match {
+    case files: FileScan => files
+    case other => throw new IllegalArgumentException(
+      s"this is for plain files: ${other.described.roots.mkString(", ")} is a table of ${other.described.format}")
   }
 
   private def refuse(found: String): Nothing = throw new IllegalArgumentException(

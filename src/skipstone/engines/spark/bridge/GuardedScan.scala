@@ -28,8 +28,8 @@ import org.apache.spark.sql.vectorized.ColumnarBatch
  */
 case class GuardedScanExec(child: SparkPlan) extends UnaryExecNode {
   @transient private lazy val guard = new Guard(child.asInstanceOf[SparkPlan with FileSourceScanLike])
-  private def location: Option[SkipstoneFileIndex] = child match {
-    case scan: FileSourceScanLike => Option(scan.relation.location).collect { case l: SkipstoneFileIndex => l }
+  private def location: Option[SkippingIndex] = child match {
+    case scan: FileSourceScanLike => Option(scan.relation.location).collect { case l: SkippingIndex => l }
     case _ => None
   }
 
@@ -59,7 +59,7 @@ case class GuardedScanExec(child: SparkPlan) extends UnaryExecNode {
 
 /** What is known on the driver of a guarded scan: whether its plan holds, and the objects that were not kept. */
 private[skipstone] class Guard(scan: SparkPlan with FileSourceScanLike) {
-  private val location = scan.relation.location.asInstanceOf[SkipstoneFileIndex]
+  private val location = scan.relation.location.asInstanceOf[SkippingIndex]
   val still: Still = location.still
 
   /** The scan of all objects. By reflection, since the class has other parameters in every release. */
@@ -156,7 +156,7 @@ private[skipstone] class GuardScans extends ColumnarRule {
 
   private def guard(plan: SparkPlan): SparkPlan = plan match {
     case guarded: GuardedScanExec => guarded
-    case scan: FileSourceScanLike if scan.relation.location.isInstanceOf[SkipstoneFileIndex] => GuardedScanExec(scan)
+    case scan: FileSourceScanLike if scan.relation.location.isInstanceOf[SkippingIndex] => GuardedScanExec(scan)
     case other => other.mapChildren(guard)
   }
 }

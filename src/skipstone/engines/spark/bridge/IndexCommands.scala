@@ -127,7 +127,7 @@ private[skipstone] object Partitions {
     case TablePlace(table, _) => Seq(folder(session, place, table.partitionColumnNames, new Path(table.location), wanted))
     case FilesPlace(format, path) =>
       val scan = FileScan.of(session.read.format(format).load(path).asInstanceOf[classic.Dataset[_]])
-      Seq(folder(session, place, scan.fs.partitionSchema.fieldNames.toSeq, new Path(path), wanted))
+      Seq(folder(session, place, scan.described.partitionSchema.fieldNames.toSeq, new Path(path), wanted))
   }
 
   /** Without a catalog a partition is the folder of its first columns' values. */

@@ -18,30 +18,30 @@ import org.apache.spark.sql.types._
  * Readers look at the settings of the relation's own session, which for a global view is the one that made the view, and
  * in their tasks at those of the session that runs the query.
  */
-private[skipstone] class RelationJson(
-    val fs: HadoopFsRelation, output: Seq[Attribute], catalogTable: Option[CatalogTable], running: classic.SparkSession) {
-  def this(rel: LogicalRelation, running: classic.SparkSession) =
-    this(rel.relation.asInstanceOf[HadoopFsRelation], rel.output, rel.catalogTable, running)
-
+private[skipstone] abstract class Described(output: Seq[Attribute], running: classic.SparkSession) {
   private val conf = running.sessionState.conf
-  val roots: Seq[Path] = fs.location.rootPaths
-  val format: String = fs.fileFormat match {
-    case r: DataSourceRegister => r.shortName().toLowerCase(java.util.Locale.ROOT)
-    case other => other.getClass.getName
-  }
-  val table: Option[String] = catalogTable.map(_.identifier.unquotedString)
+  def roots: Seq[Path]
+  def format: String
+  /** The reader whose settings count; a table format has files of another one. */
+  def reader: String = format
+  def options: Map[String, String]
+  def table: Option[String]
+  protected def tableLocation: Option[String]
+  /** The session that the files are read by. */
+  protected def owner: classic.SparkSession
+  /** All columns, those of the files, and those whose values do not come from the files. */
+  def schema: StructType
+  def dataSchema: StructType
+  def partitionSchema: StructType
 
   /** The relation's data and partition columns by the attributes that stand for them in the plan. */
-  val columns: Map[ExprId, Column] = output.filterNot(_.metadata.contains("__metadata_col")).flatMap { a =>
-    val partition = fs.partitionSchema.fieldNames.exists(conf.resolver(_, a.name))
-    if (fs.schema.fieldNames.contains(a.name)) Some(a.exprId -> Column(a.name, a.dataType, partition)) else None
+  lazy val columns: Map[ExprId, Column] = output.filterNot(_.metadata.contains("__metadata_col")).flatMap { a =>
+    val partition = partitionSchema.fieldNames.exists(conf.resolver(_, a.name))
+    if (schema.fieldNames.contains(a.name)) Some(a.exprId -> Column(a.name, a.dataType, partition)) else None
   }.toMap
 
   /** Of the session that the files are read by, and of the one that runs the query, where that is another. */
-  def environments(): Seq[Environment] = sessions.map(Environment.of(_, format, fs.options)).distinct
-
-  private def sessions: Seq[classic.SparkSession] =
-    Seq(fs.sparkSession.asInstanceOf[classic.SparkSession], running).distinct
+  def environments(): Seq[Environment] = Seq(owner, running).distinct.map(Environment.of(_, reader, options)).distinct
 
   def write(g: JsonGenerator, environments: Seq[Environment], mentioned: Option[Expression], full: Boolean): Unit = {
     g.writeStartObject()
@@ -50,9 +50,9 @@ private[skipstone] class RelationJson(
     Json.strings(g, "roots", named.map(_.toString))
     g.writeStringField("format", format)
     // Lower case, since Spark gives them so or as they were written, depending on where the scan came from.
-    Json.map(g, "options", fs.options.map { case (k, v) => k.toLowerCase(java.util.Locale.ROOT) -> v }.toSeq.sorted)
+    Json.map(g, "options", options.map { case (k, v) => k.toLowerCase(java.util.Locale.ROOT) -> v }.toSeq.sorted)
     g.writeArrayFieldStart("columns")
-    val wanted = if (full) fs.schema.fieldNames.toSet else mentioned.map(names).getOrElse(Set.empty)
+    val wanted = if (full) schema.fieldNames.toSet else mentioned.map(names).getOrElse(Set.empty)
     output.flatMap(a => columns.get(a.exprId)).filter(c => wanted(c.name)).foreach { c =>
       g.writeStartObject()
       g.writeStringField("n", c.name)
@@ -62,13 +62,13 @@ private[skipstone] class RelationJson(
       g.writeEndObject()
     }
     g.writeEndArray()
-    g.writeStringField("schema_digest", ExpressionJson.hex(ExpressionJson.md5(fs.dataSchema.json.getBytes(UTF_8))))
-    g.writeStringField("partition_schema", fs.partitionSchema.json)
-    g.writeBooleanField("variants", fs.dataSchema.existsRecursively(_.isInstanceOf[VariantType]))
-    g.writeBooleanField("voids", fs.dataSchema.existsRecursively(_.isInstanceOf[NullType]))
-    if (full) g.writeStringField("data_schema", fs.dataSchema.json)
+    g.writeStringField("schema_digest", ExpressionJson.hex(ExpressionJson.md5(dataSchema.json.getBytes(UTF_8))))
+    g.writeStringField("partition_schema", partitionSchema.json)
+    g.writeBooleanField("variants", dataSchema.existsRecursively(_.isInstanceOf[VariantType]))
+    g.writeBooleanField("voids", dataSchema.existsRecursively(_.isInstanceOf[NullType]))
+    if (full) g.writeStringField("data_schema", dataSchema.json)
     g.writeStringField("table", table.orNull)
-    g.writeStringField("table_location", catalogTable.flatMap(_.storage.locationUri).map(new Path(_).toString).orNull)
+    g.writeStringField("table_location", tableLocation.orNull)
     environments.zip(Seq("environment", "running")).foreach { case (e, name) => e.write(g, name) }
     Json.map(g, "conf", settings(mentioned.map(functions).getOrElse(Set.empty)))
     g.writeEndObject()
@@ -78,8 +78,7 @@ private[skipstone] class RelationJson(
   private def declared(name: String): Option[String] = {
     val said = Seq.newBuilder[String]
     def look(field: StructField, path: String): Unit = {
-      val cleaned = Seq("comment", "CURRENT_DEFAULT").foldLeft(
-        new MetadataBuilder().withMetadata(field.metadata))((m, key) => m.remove(key)).build()
+      val cleaned = identity(field)
       if (cleaned != Metadata.empty) said += s"$path${cleaned.json}"
       inside(field.dataType, path)
     }
@@ -89,9 +88,15 @@ private[skipstone] class RelationJson(
       case m: MapType => Seq(m.keyType, m.valueType).zip(Seq("k", "v")).foreach { case (t, n) => inside(t, s"$path{$n}") }
       case _ =>
     }
-    look(fs.schema(name), "")
+    look(declaring(name), "")
     Some(said.result().mkString(" ")).filter(_.nonEmpty)
   }
+
+  /** The field that says of a column what counts, and what of that does. */
+  protected def declaring(name: String): StructField = schema(name)
+
+  protected def identity(field: StructField): Metadata = Seq("comment", "CURRENT_DEFAULT").foldLeft(
+    new MetadataBuilder().withMetadata(field.metadata))((m, key) => m.remove(key)).build()
 
   private def functions(e: Expression): Set[String] =
     visit(e)(FunctionIds.nameOf).map(_.toLowerCase(java.util.Locale.ROOT))
@@ -117,13 +122,35 @@ private[skipstone] class RelationJson(
   // A session may have stated versions of many functions: only those that a condition calls travel with it.
   private def settings(functions: Set[String]): Seq[(String, String)] =
     ("caseSensitive" -> conf.caseSensitiveAnalysis.toString) +: ("sessionTimeZone" -> conf.sessionLocalTimeZone) +:
-      conf.getAllConfs.filter { case (name, _) => name == RelationJson.HiddenNames || name.startsWith("spark.skipstone.") &&
-          !name.startsWith(RelationJson.OfCompanion) &&
-          (!name.startsWith(RelationJson.Stated) || functions(name.stripPrefix(RelationJson.Stated)))
+      conf.getAllConfs.filter { case (name, _) => name == Described.HiddenNames || name.startsWith("spark.skipstone.") &&
+          !name.startsWith(Described.OfCompanion) &&
+          (!name.startsWith(Described.Stated) || functions(name.stripPrefix(Described.Stated)))
       }.toSeq.sorted
 }
 
-private[skipstone] object RelationJson {
+/** A scan of files. */
+private[skipstone] class RelationJson(
+    val fs: HadoopFsRelation, output: Seq[Attribute], catalogTable: Option[CatalogTable], running: classic.SparkSession)
+  extends Described(output, running) {
+  def this(rel: LogicalRelation, running: classic.SparkSession) =
+    this(rel.relation.asInstanceOf[HadoopFsRelation], rel.output, rel.catalogTable, running)
+
+  override val roots: Seq[Path] = fs.location.rootPaths
+  override val format: String = fs.fileFormat match {
+    case r: DataSourceRegister => r.shortName().toLowerCase(java.util.Locale.ROOT)
+    case other => other.getClass.getName
+  }
+  override def options: Map[String, String] = fs.options
+  override val table: Option[String] = catalogTable.map(_.identifier.unquotedString)
+  override protected def tableLocation: Option[String] =
+    catalogTable.flatMap(_.storage.locationUri).map(new Path(_).toString)
+  override protected def owner: classic.SparkSession = fs.sparkSession.asInstanceOf[classic.SparkSession]
+  override def schema: StructType = fs.schema
+  override def dataSchema: StructType = fs.dataSchema
+  override def partitionSchema: StructType = fs.partitionSchema
+}
+
+private[skipstone] object Described {
   private val OfCompanion = "spark.skipstone.companion."
   private val Stated = "spark.skipstone.function."
   private val HiddenNames = "spark.sql.files.ignoredPathSegmentRegex"

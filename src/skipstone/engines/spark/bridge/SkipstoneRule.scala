@@ -51,8 +51,10 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
       if (PlannedScans.watched) watch(Try(PruneFileSourcePartitions(plan)).getOrElse(plan))
       plan
     } else guarded(plan) {
-      if (!plan.exists(candidate)) plan
-      else wrap(Try(PruneFileSourcePartitions(plan)).getOrElse(plan), Companion.planner(session))
+      val files = if (!plan.exists(candidate)) plan
+        else wrap(Try(PruneFileSourcePartitions(plan)).getOrElse(plan), Companion.planner(session))
+      guarded(files)(new TableRule(session.asInstanceOf[classic.SparkSession])(files))(
+        error => warnOnce(s"Skipstone left the tables of a plan alone: $error"))
     }(error => warnOnce(s"Skipstone left a plan alone: $error"))
   }
 
@@ -207,38 +209,6 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     warnOnce(s"Skipstone: in ${entry.roots.headOption.getOrElse("a scan")} $said")
   }
 
-  // Runs for every object of every query: arrays and local variables only.
-  private def choose(listing: Listing, from: Int, until: Int, answers: Array[Kept], rows: Array[Array[Int]],
-      keep: BitSet, entry: Entry): Unit = {
-    var skipped, stale, unindexed = 0
-    var bytesSkipped = 0L
-    var i = from
-    while (i < until) {
-      var fresh, known, skip = false
-      var a = 0
-      while (a < answers.length) {
-        val row = rows(a)(i)
-        if (row >= 0) {
-          fresh = true
-          if (!answers(a).keeps(row)) skip = true
-        } else if (row == Snapshot.Stale) known = true
-        a += 1
-      }
-      if (skip) {
-        skipped += 1
-        bytesSkipped += listing.lengths(i)
-      } else {
-        keep.set(i)
-        if (!fresh) { if (known) stale += 1 else unindexed += 1 }
-      }
-      i += 1
-    }
-    entry.skipped += skipped
-    entry.bytesSkipped += bytesSkipped
-    entry.stale += stale
-    entry.unindexed += unindexed
-  }
-
   private def count(entry: Entry, listing: Listing, selected: Array[Boolean]): Unit = {
     selected.indices.filter(selected(_)).foreach { d =>
       entry.total += listing.starts(d + 1) - listing.starts(d)
@@ -277,11 +247,7 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     val location = new SkipstoneFileIndex(
       fs.location, directoriesOf(fs, listing, keep), digestOf(listing, keep, decided.topped), keptBytes, planned, decided, still)
     // The table's statistics win over the index's size once they exist.
-    val table = rel.catalogTable.map(t => t.stats.fold(t) { s =>
-      val share = BigDecimal(keptBytes) / BigDecimal(math.max(listing.bytes, 1L))
-      def scaled(n: BigInt): BigInt = (BigDecimal(n) * share).setScale(0, BigDecimal.RoundingMode.UP).toBigInt
-      withStats(t, CatalogStatistics(scaled(s.sizeInBytes), s.rowCount.map(scaled), s.colStats))
-    })
+    val table = scaled(rel.catalogTable, keptBytes, listing.bytes)
     val wrapped = rel.copy(relation = fs.copy(location = location)(fs.sparkSession), catalogTable = table)
     wrapped.copyTagsFrom(rel)
     wrapped
@@ -305,7 +271,7 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
  * settings of then that readers look at. What was decided when a query ran also rests on what was decided `before`.
  */
 private[skipstone] class Still(
-    described: RelationJson, planned: Seq[Environment], groups: Set[String], before: Option[Still] = None) {
+    described: Described, planned: Seq[Environment], groups: Set[String], before: Option[Still] = None) {
   private val stamps = planned.map(_.stamp(groups))
   @volatile private var unchanged: List[() => Boolean] = Nil
 
@@ -328,7 +294,7 @@ private[skipstone] class Still(
     stamps.exists(_.values.flatten.exists(_._1.startsWith("JVM "))) || before.exists(_.isLookedUp)
 
   /** The settings that a task may look up. */
-  lazy val lookedUp: LookedUp = LookedUp(described.format, described.fs.options, allGroups,
+  lazy val lookedUp: LookedUp = LookedUp(described.reader, described.options, allGroups,
     planned.map(_.lookedUp(allGroups)).reduceOption(_ ++ _).getOrElse(Map.empty))
 
   private def allGroups: Set[String] = groups ++ before.map(_.allGroups).getOrElse(Set.empty)
@@ -372,7 +338,7 @@ private[skipstone] object Capture {
 
   def from(plan: LogicalPlan): LogicalPlan = {
     plan.foreach {
-      case Filter(condition, _: LogicalRelation) => found.set(Some(Some(condition)))
+      case Filter(condition, leaf) if leaf.isInstanceOf[LogicalRelation] || TableFormats.isTable(leaf) => found.set(Some(Some(condition)))
       case _ =>
     }
     plan
@@ -392,7 +358,7 @@ private[skipstone] object SkipstoneRule {
   def timeoutMs(conf: SQLConf): Long =
     CompanionSettings.milliseconds(conf.getConfString("spark.skipstone.plannerTimeoutMs", "30s")).getOrElse(30000L)
 
-  def requestOf(described: RelationJson, environments: Seq[Environment], condition: Option[Expression],
+  def requestOf(described: Described, environments: Seq[Environment], condition: Option[Expression],
       top: Option[Top] = None): String = Json.text { g =>
     g.writeStartObject()
     g.writeFieldName("relation")
@@ -433,6 +399,38 @@ private[skipstone] object SkipstoneRule {
     ExpressionJson.hex(ExpressionJson.md5(listing.digest ++ keep.toByteArray ++ counted))
   }
 
+  // Runs for every object of every query: arrays and local variables only.
+  def choose(listing: Listing, from: Int, until: Int, answers: Array[Kept], rows: Array[Array[Int]],
+      keep: BitSet, entry: Entry): Unit = {
+    var skipped, stale, unindexed = 0
+    var bytesSkipped = 0L
+    var i = from
+    while (i < until) {
+      var fresh, known, skip = false
+      var a = 0
+      while (a < answers.length) {
+        val row = rows(a)(i)
+        if (row >= 0) {
+          fresh = true
+          if (!answers(a).keeps(row)) skip = true
+        } else if (row == Snapshot.Stale) known = true
+        a += 1
+      }
+      if (skip) {
+        skipped += 1
+        bytesSkipped += listing.lengths(i)
+      } else {
+        keep.set(i)
+        if (!fresh) { if (known) stale += 1 else unindexed += 1 }
+      }
+      i += 1
+    }
+    entry.skipped += skipped
+    entry.bytesSkipped += bytesSkipped
+    entry.stale += stale
+    entry.unindexed += unindexed
+  }
+
   /** Fail open: on any error that Spark could survive, say it and give the fallback. */
   def guarded[T](fallback: T)(body: => T)(onError: String => Unit): T = {
     def caught(t: Throwable): T = {
@@ -446,6 +444,13 @@ private[skipstone] object SkipstoneRule {
       case NonFatal(e) => caught(e)
     }
   }
+
+  /** A table with statistics as if it had only some of its bytes. */
+  def scaled(table: Option[CatalogTable], keptBytes: Long, bytes: Long): Option[CatalogTable] = table.map(t => t.stats.fold(t) { s =>
+    val share = BigDecimal(keptBytes) / BigDecimal(math.max(bytes, 1L))
+    def scaled(n: BigInt): BigInt = (BigDecimal(n) * share).setScale(0, BigDecimal.RoundingMode.UP).toBigInt
+    withStats(t, CatalogStatistics(scaled(s.sizeInBytes), s.rowCount.map(scaled), s.colStats))
+  })
 
   /** `copy(stats = ...)` by reflection: the class gets a field with nearly every release, and the jar serves several. */
   def withStats(table: CatalogTable, stats: CatalogStatistics): CatalogTable = {

@@ -27,6 +27,8 @@ private[skipstone] class Entry(val session: String, val roots: Seq[String], val 
   /** Of the skipped ones, those that the first rows of the query do not need. */
   var byTop = 0
   var bytesTotal, bytesSkipped = 0L
+  /** What a table format's own pruning left out before: files and bytes, where that is known. */
+  var prunedByFormat: Option[(Long, Long)] = None
   var listingNs, plannerNs, objectsNs, matchNs, totalNs = 0L
   var header: Option[JsonNode] = None
   /** What the plan shows of it. */
@@ -82,6 +84,10 @@ private[skipstone] class Entry(val session: String, val roots: Seq[String], val 
     g.writeNumberField("unindexed", unindexed)
     g.writeNumberField("stale", stale)
     g.writeEndObject()
+    prunedByFormat.foreach { case (files, bytes) =>
+      g.writeNumberField("pruned_by_format", files)
+      g.writeNumberField("bytes_pruned_by_format", bytes)
+    }
     g.writeNumberField("skipped_by_top", byTop)
     g.writeStringField("top", header.map(_.path("top").path("question")).filter(_.isTextual).map(_.asText).orNull)
     g.writeBooleanField("listed", listed)

@@ -33,6 +33,8 @@ _PREBUILT = _HERE / "skipstone-bridge.jar"
 _HASH_ENTRY = "META-INF/skipstone-source-hash"
 _VERSION_ENTRY = "META-INF/skipstone-version"
 _MINIMAL_JAVA = 17
+# Compiled against, never packed: what is called of table formats that a session may have or not (``stubs``).
+_STUBS = ("org/apache/spark/sql/delta/",)
 
 
 def bridge_jar() -> Path:
@@ -154,7 +156,7 @@ def source_hash() -> str:
 
 
 def _sources() -> list[Path]:
-    sources = sorted(_HERE.glob("*.scala"))
+    sources = sorted([*_HERE.glob("*.scala"), *_HERE.glob("stubs/*.scala")])
     if not sources:
         raise BridgeBuildError(
             f"Skipstone's installation is damaged: no Scala sources in {_HERE}. Reinstall skipstone."
@@ -210,7 +212,9 @@ def _pack(classes: Path, jar: Path) -> None:
     try:
         with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             for entry in sorted(path for path in classes.rglob("*") if path.is_file()):
-                archive.writestr(_entry(str(entry.relative_to(classes))), entry.read_bytes())
+                name = str(entry.relative_to(classes))
+                if not name.startswith(_STUBS):
+                    archive.writestr(_entry(name), entry.read_bytes())
             archive.writestr(_entry(_HASH_ENTRY), source_hash())
             archive.writestr(_entry(_VERSION_ENTRY), __version__)
         Path(temporary).chmod(0o644)
