@@ -154,16 +154,15 @@ private[skipstone] class Iceberg(loader: ClassLoader) {
     if (!kept) throw new IllegalStateException(s"a copy of Iceberg's ${scanClass.getSimpleName} is not as it should be")
   }
 
-  /** A scan of files with all rows that were ever written to them: no delete file is applied. Files up to a length are not split. */
-  def physical(scan: Scan, files: Seq[IcebergFile], parallelism: Int): Scan = {
-    val copy = withTasks(scan, files.map(f => undeleted(f.task)))
+  /** Let a scan that nobody else has read files with all rows that were ever written to them: no delete file is applied. */
+  def readPhysically(scan: Scan, files: Seq[IcebergFile], parallelism: Int): Unit = {
+    val tasks = files.map(f => undeleted(f.task))
+    reset.invoke(scan, new ArrayList[AnyRef](tasks.asJava))
     val most = splitBytes(scan)
-    val (short, long) = tasksOf.invoke(copy).asInstanceOf[JList[AnyRef]].asScala.toSeq
-      .partition(t => lengthOf.invoke(t).asInstanceOf[Long] <= most)
+    val (short, long) = tasks.partition(t => lengthOf.invoke(t).asInstanceOf[Long] <= most)
     val pieces = long.flatMap(t => splitOf.invoke(t, Long.box(most)).asInstanceOf[java.lang.Iterable[AnyRef]].asScala.map(Seq(_)))
-    groups.set(copy, new ArrayList[AnyRef]((packed(short, most, parallelism) ++ pieces).map(g =>
+    groups.set(scan, new ArrayList[AnyRef]((packed(short, most, parallelism) ++ pieces).map(g =>
       newGroup.newInstance(g.asJava).asInstanceOf[AnyRef]).asJava))
-    copy
   }
 
   /** The length up to which a file is read whole. */
@@ -209,6 +208,9 @@ private[skipstone] object Iceberg {
       case _: ClassNotFoundException => s"it has no class ${e.getMessage}"
       case _ => e.getMessage
     }}"))
+
+  /** Whether it is one of Iceberg's scans, or one that leaves out files of it. */
+  def isRead(scan: Scan): Boolean = scan.isInstanceOf[IcebergScan] || isScan(scan)
 
   def isScan(scan: Scan): Boolean = scan.getClass.getName == ScanName
 

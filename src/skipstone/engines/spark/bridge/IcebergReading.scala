@@ -14,7 +14,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap
  * An index must know the deleted rows: in another snapshot of the table (time travel, a rollback, a branch) they are there.
  */
 private[skipstone] class IcebergFilesTable(
-    base: Table with SupportsRead with SupportsMetadataColumns, wanted: Set[String], iceberg: Iceberg,
+    base: Table with SupportsRead with SupportsMetadataColumns, files: Seq[IcebergFile], iceberg: Iceberg,
     options: CaseInsensitiveStringMap, parallelism: Int)
     extends Table with SupportsRead with SupportsMetadataColumns {
   override def name(): String = base.name()
@@ -34,11 +34,8 @@ private[skipstone] class IcebergFilesTable(
 
       override def build(): Scan = {
         val scan = builder.build()
-        val files = iceberg.files(scan).getOrElse(Array.empty).filter(f => wanted(f.location))
-        val missing = wanted -- files.map(_.location)
-        if (missing.nonEmpty) throw new IllegalStateException(
-          s"${missing.size} of ${wanted.size} data files do not belong to the table's snapshot any more, such as ${missing.head}")
-        iceberg.physical(scan, files.toSeq, parallelism)
+        iceberg.readPhysically(scan, files, parallelism)
+        scan
       }
     }
 }

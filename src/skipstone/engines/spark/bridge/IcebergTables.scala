@@ -12,7 +12,6 @@ import org.apache.spark.sql.catalyst.expressions.Alias
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.connector.catalog._
 import org.apache.spark.sql.connector.read.Scan
-import org.apache.spark.sql.execution.datasources.FileIndex
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, DataSourceV2ScanRelation}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{StructField, StructType}
@@ -32,8 +31,8 @@ private[skipstone] object IcebergTables {
       override val described: Described = new IcebergDescribed(rel, session, iceberg)
       override def listing: Listing = TableFile.listing(Nil)
       override def beforePruning: Option[(Long, Long)] = None
-      override def location: Option[FileIndex] = None
-      override def replaced(keep: BitSet, digest: String, planned: Outcome, still: Still): Either[String, (LogicalPlan, Option[FileIndex])] =
+      override def location: AnyRef = rel.table
+      override def replaced(keep: BitSet, digest: String, planned: Outcome, still: Still): Either[String, (LogicalPlan, AnyRef)] =
         Left("the table is not read by a scan of Iceberg's")
     }))
   }
@@ -63,11 +62,11 @@ private[skipstone] object IcebergTables {
 private class IcebergTableScan(rel: DataSourceV2ScanRelation, session: classic.SparkSession, iceberg: Iceberg, files: Array[IcebergFile])
   extends TableScan {
   override val described: Described = new IcebergDescribed(rel.relation, session, iceberg)
-  override def location: Option[FileIndex] = None
+  override def location: AnyRef = rel.scan
   override lazy val listing: Listing = TableFile.listing(files.toSeq.map(IcebergTableSource.status))
   override def beforePruning: Option[(Long, Long)] = iceberg.totals(rel.scan)
 
-  override def replaced(keep: BitSet, digest: String, planned: Outcome, still: Still): Either[String, (LogicalPlan, Option[FileIndex])] = {
+  override def replaced(keep: BitSet, digest: String, planned: Outcome, still: Still): Either[String, (LogicalPlan, AnyRef)] = {
     val more = IcebergScan.keptForGroups(iceberg, rel.scan, files, keep.get)
     val all = keep.clone.asInstanceOf[BitSet]
     more.foreach(all.set(_))
@@ -75,14 +74,21 @@ private class IcebergTableScan(rel: DataSourceV2ScanRelation, session: classic.S
     else {
       val bytes = planned.bytesSkipped - more.iterator.map(files(_).length).sum
       val outcome = if (more.isEmpty) planned else new Outcome(all.cardinality, planned.total, bytes)
-      val scan = IcebergScan.of(iceberg, rel.scan, files, all.get, s"$digest+${more.size}", outcome, still)
+      val scan = IcebergScan.of(iceberg, rel.scan, files, all.get, digestOf(all), outcome, still)
       val made = rel.makeCopy(rel.productIterator.map {
         case _: Scan => scan
         case other => other.asInstanceOf[AnyRef]
       }.toArray)
       made.copyTagsFrom(rel)
-      Right((made, None))
+      Right((made, scan))
     }
+  }
+
+  /** Of the kept files, in whatever order: Iceberg lists them in another one each time. */
+  private def digestOf(kept: BitSet): String = {
+    val sums = new Array[Long](2)
+    kept.stream().forEach(i => sums.indices.foreach(n => sums(n) += listing.hashes(2 * i + n)))
+    s"${kept.cardinality} ${sums(0)} ${sums(1)}"
   }
 }
 
@@ -101,7 +107,7 @@ private class IcebergTableSource(rel: DataSourceV2Relation, override val session
     newest = Some(table)
     val scan = table.asInstanceOf[SupportsRead].newScanBuilder(rel.options).build()
     iceberg.files(scan).getOrElse(throw new IllegalArgumentException(s"${rel.table.name} has other things than whole data files"))
-      .toSeq.map(f => TableFile(IcebergTableSource.status(f), f.location))
+      .toSeq.map(f => TableFile(IcebergTableSource.status(f), f))
   }
 
   /** Catalogs keep tables for a while, and a table keeps its snapshot. */
@@ -113,9 +119,10 @@ private class IcebergTableSource(rel: DataSourceV2Relation, override val session
   }
 
   override def read(files: Seq[TableFile]): classic.Dataset[Row] = session.withActive {
-    val numbers = files.iterator.map(_.own.asInstanceOf[String]).zipWithIndex.toMap
+    val chosen = files.map(_.own.asInstanceOf[IcebergFile])
+    val numbers = chosen.iterator.map(_.location).zipWithIndex.toMap
     val base = newest.getOrElse(rel.table).asInstanceOf[Table with SupportsRead with SupportsMetadataColumns]
-    val table = new IcebergFilesTable(base, numbers.keySet, iceberg, rel.options, session.leafNodeDefaultParallelism)
+    val table = new IcebergFilesTable(base, chosen, iceberg, rel.options, session.leafNodeDefaultParallelism)
     val made = DataSourceV2Relation.create(table, None, None)
     val all = made.withMetadataColumns()
     val file = all.output.find(a => a.name == IcebergTableSource.FileColumn && !made.output.exists(_.exprId == a.exprId)).getOrElse(
