@@ -27,6 +27,7 @@ NAMES = (
     "geo_udf",
     "planning",
     "joins",
+    "tables",
     "tpch",
     "companion",
     "elasticsearch",

@@ -35,6 +35,7 @@ NAVIGATION: list[Entry] = [
         [
             "docs/sql.md",
             "docs/cli.md",
+            "docs/tables.md",
             "docs/servers.md",
             "docs/storage.md",
             "docs/elasticsearch.md",

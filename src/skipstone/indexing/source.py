@@ -102,7 +102,7 @@ class Source(Protocol):
         """List all objects anew, or only those of some objects and folders, each once."""
 
     def gone(self, paths: Sequence[str]) -> list[str]:
-        """Return those of some paths that are in no file system any more; asked of tables, whose snapshots name objects."""
+        """Return those of some paths that are in no file system any more; asked of table formats."""
 
     def collect(self, objects: Sequence[DataObject], bound: Sequence[BoundIndex]) -> pa.Table:
         """Collect the metadata of objects of the last listing, by the cheapest path that is sound.

@@ -94,6 +94,10 @@ class ScanStats:
     ``skipped_by_top`` of the skipped objects have no row among the first ones that ``ORDER BY … LIMIT`` asks for, or
     are not needed for ``WHERE … LIMIT``; ``top`` says which rows are asked for.
 
+    ``pruned_by_format`` is ``None`` but for a table format's scan: so many objects, and
+    ``bytes_pruned_by_format`` bytes, the format's own statistics and partitions left out before; they are not among
+    ``objects``.
+
     The rest is ``None`` until the query has run, and then of its latest run: ``run_seconds`` is how long the whole
     query ran, ``scan_seconds`` the time that its tasks together spent in this scan (columnar scans only: Parquet and
     ORC), ``rows_read`` and ``files_read`` what the scan gave and opened.  A scan whose result Spark took from an equal
@@ -124,6 +128,8 @@ class ScanStats:
     skipped_by_top: int = 0
     top: str | None = None
     aggregates: AggregateStats | None = None
+    pruned_by_format: int | None = None
+    bytes_pruned_by_format: int | None = None
 
     @classmethod
     def of(cls, entry: dict[str, Any]) -> ScanStats:
@@ -147,6 +153,8 @@ class ScanStats:
             plan=entry.get("plan") or 0,
             run_seconds=_seconds(entry.get("run_ms")),
             scan_seconds=_seconds(entry.get("scan_ms")),
+            pruned_by_format=entry.get("pruned_by_format"),
+            bytes_pruned_by_format=entry.get("bytes_pruned_by_format"),
             rows_read=entry.get("rows_read"),
             files_read=entry.get("files_read"),
             joins=JoinStats.of(entry["joins"]) if entry.get("joins") else None,

@@ -39,6 +39,11 @@ def _scan_text(number: int, of: int, scan: ScanStats, plan: Plan | None) -> str:
             f"{scan.bytes_skipped:,} of {scan.bytes_total:,} bytes"
         ),
     ]
+    if scan.pruned_by_format is not None:
+        before = counts.total + scan.pruned_by_format
+        lines.append(
+            f"  before that, {scan.format}'s own pruning left {counts.total:,} of the snapshot's {before:,} objects"
+        )
     if scan.skipped_by_top:
         lines.append(f"  by top-k: {scan.skipped_by_top:,} of those skipped; the query needs {scan.top}")
     if counts.unindexed or counts.stale:

@@ -24,6 +24,8 @@ private[skipstone] object DeltaFormat extends TableFormat {
 
   override def name: String = "delta"
 
+  override val tables: Set[String] = Set(Package + "catalog.DeltaTableV2")
+
   override def isTable(leaf: LogicalPlan): Boolean = location(leaf).exists(c => c == Prepared || c == Log)
 
   private def location(leaf: LogicalPlan): Option[String] = leaf match {
@@ -32,6 +34,11 @@ private[skipstone] object DeltaFormat extends TableFormat {
       case _ => None
     }
     case _ => None
+  }
+
+  override def roots(leaf: LogicalPlan): Seq[Path] = leaf match {
+    case rel: LogicalRelation => rel.relation.asInstanceOf[HadoopFsRelation].location.rootPaths
+    case _ => Nil
   }
 
   override def writing(): Option[String] = if (DeltaTables.inTransaction) Some("a transaction of Delta's is under way") else None

@@ -21,6 +21,10 @@ private[skipstone] sealed trait Place
 private[skipstone] case class TablePlace(table: CatalogTable, name: String) extends Place {
   override def toString: String = name
 }
+/** A table of a table format, of whatever catalog, with its full name. */
+private[skipstone] case class FormatPlace(name: String) extends Place {
+  override def toString: String = name
+}
 private[skipstone] case class FilesPlace(format: String, path: String) extends Place {
   override def toString: String = s"$format.`$path`"
 }
@@ -36,6 +40,7 @@ case class IndexCommand(verb: String, body: String, place: Place, override val o
       g.writeStringField("verb", verb)
       place match {
         case TablePlace(_, name) => g.writeStringField("table", name)
+        case FormatPlace(name) => g.writeStringField("table", name)
         case FilesPlace(format, path) =>
           g.writeStringField("format", format)
           g.writeStringField("path", path)
@@ -125,6 +130,7 @@ private[skipstone] object Partitions {
       if (found.isEmpty) throw refused(s"$name has no partition ${spelled(wanted)}.")
       found.map(p => new Path(p.location).toString)
     case TablePlace(table, _) => Seq(folder(session, place, table.partitionColumnNames, new Path(table.location), wanted))
+    case FormatPlace(name) => throw refused(s"The partitions of $name are no folders: name files, or refresh all of the table.")
     case FilesPlace(format, path) =>
       val scan = FileScan.of(session.read.format(format).load(path).asInstanceOf[classic.Dataset[_]])
       Seq(folder(session, place, scan.described.partitionSchema.fieldNames.toSeq, new Path(path), wanted))

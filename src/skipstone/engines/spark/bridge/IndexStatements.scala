@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.COMMAND
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.catalyst.util.quoteIfNeeded
 import org.apache.spark.sql.connector.catalog.V1Table
+import org.apache.spark.sql.connector.catalog.index.SupportsIndex
 import org.apache.spark.sql.execution.command.ExplainCommand
 import org.apache.spark.sql.execution.datasources.{DataSource, FileFormat}
 import org.apache.spark.sql.execution.datasources.v2.FileDataSourceV2
@@ -105,14 +106,17 @@ class ResolveIndexStatements(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = if (!plan.containsPattern(COMMAND)) plan else plan.resolveOperatorsUp {
     case s @ IndexStatement(r: ResolvedTable, _, _, _) => r.table match {
       case V1Table(table) if !table.provider.exists(p => Others(p.toLowerCase(java.util.Locale.ROOT))) =>
-        val name = (r.catalog.name() +: r.identifier.namespace().toSeq :+ r.identifier.name()).map(quoteIfNeeded).mkString(".")
-        command(s, TablePlace(table, name))
+        command(s, TablePlace(table, named(r)))
+      case t if TableFormats.isNamed(t.getClass.getName) && !t.isInstanceOf[SupportsIndex] => command(s, FormatPlace(named(r)))
       case other => s.theirs.map(_.withNewChildren(Seq(r))).getOrElse(throw new SkipstoneSqlException(
         "SKIPSTONE_NOT_A_DATASET", "42809", s"${other.name} has no indexes of Skipstone's: it is not a table of plain files."))
     }
     case s @ IndexStatement(u: UnresolvedTable, _, _, _) if isFiles(u.multipartIdentifier) =>
       command(s, FilesPlace(u.multipartIdentifier.head, u.multipartIdentifier.last))
   }
+
+  private def named(r: ResolvedTable): String =
+    (r.catalog.name() +: r.identifier.namespace().toSeq :+ r.identifier.name()).map(quoteIfNeeded).mkString(".")
 
   private def command(s: IndexStatement, place: Place) =
     IndexCommand(s.verb, s.body, place, IndexStatement.output(s.verb))

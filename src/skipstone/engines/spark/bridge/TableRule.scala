@@ -52,7 +52,9 @@ private[skipstone] class TableRule(session: classic.SparkSession) extends Loggin
       guarded(Option.empty[Either[String, TableScan]])(format.scan(leaf, session))(e => warnOnce(s"Skipstone left a scan alone: $e")))
     said match {
       case None => leaf
-      case Some(Left(reason)) => leftAlone(format, reason); leaf
+      case Some(Left(reason)) =>
+        leftAlone(format, leaf, reason)
+        leaf
       case Some(Right(scan)) =>
         val condition = known.filter(_.references.subsetOf(leaf.outputSet)).reduceOption(And)
         new TablePruning(session, scan, condition, planner).applied(writing).getOrElse(leaf)
@@ -60,8 +62,8 @@ private[skipstone] class TableRule(session: classic.SparkSession) extends Loggin
   }
 
   /** What is left alone for reasons that are not the query's is said where statistics are. */
-  private def leftAlone(format: TableFormat, reason: String): Unit = {
-    val entry = new Entry(session.sessionUUID, Nil, format.name, None)
+  private def leftAlone(format: TableFormat, leaf: LogicalPlan, reason: String): Unit = {
+    val entry = new Entry(session.sessionUUID, format.roots(leaf).map(_.toString), format.name, None)
     entry.notes = Seq(reason)
     Stats.add(entry)
     warnOnce(s"Skipstone: $reason")

@@ -66,6 +66,12 @@ private[skipstone] trait TableFormat {
   /** Whether a leaf is of this format, by the name of its class: nothing of the format's is loaded for that. */
   def isTable(leaf: LogicalPlan): Boolean
 
+  /** The names of the classes by which catalogs give its tables. */
+  def tables: Set[String]
+
+  /** The folder of a leaf's table, by Spark's own interfaces. */
+  def roots(leaf: LogicalPlan): Seq[Path]
+
   /** What keeps this release of the format from being served, if anything does; asked once. */
   def unsupported(): Option[String]
 
@@ -88,6 +94,9 @@ private[skipstone] object TableFormats extends Logging {
   private val checked = new ConcurrentHashMap[String, Option[String]]()
 
   def of(leaf: LogicalPlan): Option[TableFormat] = all.find(_.isTable(leaf))
+
+  /** Whether a catalog's table is of one of the formats, by the name of its class. */
+  def isNamed(table: String): Boolean = all.exists(_.tables(table))
 
   def isTable(leaf: LogicalPlan): Boolean = leaf.children.isEmpty && of(leaf).isDefined
 
