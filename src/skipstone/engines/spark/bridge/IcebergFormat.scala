@@ -1,5 +1,7 @@
 package org.apache.spark.sql.skipstone
 
+import org.apache.hadoop.fs.Path
+
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.catalyst.plans.logical.{Command, LogicalPlan}
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, DataSourceV2ScanRelation}
@@ -13,6 +15,8 @@ private[skipstone] object IcebergFormat extends TableFormat {
 
   override def name: String = "iceberg"
 
+  override val tables: Set[String] = Set(Iceberg.TableName)
+
   override def isTable(leaf: LogicalPlan): Boolean = leaf match {
     case rel: DataSourceV2Relation => isTable(rel)
     case scan: DataSourceV2ScanRelation => isTable(scan.relation) && Iceberg.isScan(scan.scan)
@@ -23,6 +27,11 @@ private[skipstone] object IcebergFormat extends TableFormat {
     loader = rel.table.getClass.getClassLoader
     true
   }
+
+  override def roots(leaf: LogicalPlan): Seq[Path] = Seq(leaf).collect {
+    case rel: DataSourceV2Relation => rel.table
+    case scan: DataSourceV2ScanRelation => scan.relation.table
+  }.flatMap(table => Option(table.properties.get("location")).map(new Path(_)))
 
   override def unsupported(): Option[String] = Iceberg.by(loader).left.toOption
 

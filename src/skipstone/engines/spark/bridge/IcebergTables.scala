@@ -5,7 +5,7 @@ import java.util.BitSet
 import scala.jdk.CollectionConverters._
 import scala.util.Try
 
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FileStatus, Path}
 
 import org.apache.spark.sql.{classic, Row}
 import org.apache.spark.sql.catalyst.expressions.Alias
@@ -63,7 +63,7 @@ private class IcebergTableScan(rel: DataSourceV2ScanRelation, session: classic.S
   extends TableScan {
   override val described: Described = new IcebergDescribed(rel.relation, session, iceberg)
   override def location: AnyRef = rel.scan
-  override lazy val listing: Listing = TableFile.listing(files.toSeq.map(IcebergTableSource.status))
+  override lazy val listing: Listing = TableFile.listing(files.toSeq.map(IcebergTableSource.status(_, described.roots.head)))
   override def beforePruning: Option[(Long, Long)] = iceberg.totals(rel.scan)
 
   override def replaced(keep: BitSet, digest: String, planned: Outcome, still: Still): Either[String, (LogicalPlan, AnyRef)] = {
@@ -107,7 +107,7 @@ private class IcebergTableSource(rel: DataSourceV2Relation, override val session
     newest = Some(table)
     val scan = table.asInstanceOf[SupportsRead].newScanBuilder(rel.options).build()
     iceberg.files(scan).getOrElse(throw new IllegalArgumentException(s"${rel.table.name} has other things than whole data files"))
-      .toSeq.map(f => TableFile(IcebergTableSource.status(f), f))
+      .toSeq.map(f => TableFile(IcebergTableSource.status(f, described.roots.head), f))
   }
 
   /** Catalogs keep tables for a while, and a table keeps its snapshot. */
@@ -143,7 +143,13 @@ private object IcebergTableSource {
   def columns(schema: String): com.fasterxml.jackson.databind.JsonNode = Json.mapper.readTree(schema).path("fields")
 
   /** Path and size tell a data file: Iceberg never writes one again, and knows no time of it. */
-  def status(file: IcebergFile): org.apache.hadoop.fs.FileStatus = TableFile.status(new Path(file.location), file.length, 0L)
+  def status(file: IcebergFile, root: Path): FileStatus = {
+    val path = new Path(file.location)
+    val uri = path.toUri
+    // Of a warehouse without a scheme, the paths of files have none either.
+    val whole = if (uri.getScheme != null) path else new Path(root.toUri.getScheme, root.toUri.getAuthority, uri.getPath)
+    TableFile.status(whole, file.length, 0L)
+  }
 }
 
 /** A table of Iceberg's, or a scan of one of its snapshots. Columns are told apart by their field ids. */
