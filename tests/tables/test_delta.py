@@ -8,7 +8,8 @@ from pyspark.sql import functions as F
 
 import skipstone
 from skipstone import BloomFilterIndex, Dataset, MinMaxIndex, SuffixIndex, ValueListIndex
-from skipstone.errors import DatasetError, IndexingError
+from skipstone.errors import DatasetError, IndexingError, SoundnessError
+from skipstone.expressions import ranges
 from tests.tables.support import conf, twins
 
 DVS = "TBLPROPERTIES (delta.enableDeletionVectors=true)"
@@ -112,7 +113,8 @@ def test_statements(spark):
         spark.sql("REFRESH INDEXES ON stated")
         assert twins(spark, "SELECT * FROM stated WHERE k LIKE '%k77'").skipped == 3
         assert spark.sql("SHOW INDEXES ON stated").count() == 1
-        assert "skips 3" in spark.sql("EXPLAIN SKIPPING SELECT * FROM stated WHERE k LIKE '%k77'").collect()[0].plan
+        told = spark.sql("EXPLAIN SKIPPING SELECT * FROM stated WHERE k LIKE '%k77'").collect()
+        assert "skips 3" in str(told)
         with pytest.raises(AnalysisException, match="PARTITIONS_NOT_FOUND"):
             spark.sql("REFRESH INDEXES ON stated PARTITION (id = 1)")
         spark.sql("DROP INDEX ends ON stated")
@@ -371,6 +373,7 @@ def test_plans_that_run_later_read_what_they_should(spark, table):
     index(spark, table)
     query = spark.sql(f"SELECT * FROM {t(table)} WHERE k LIKE '%123'")
     assert len(query.collect()) == 1
+    assert _told(query) == (4, 3)
     append(spark, table, 4, 1)
     assert len(query.collect()) == 1  # of the version that was planned
     later = spark.sql(f"SELECT id FROM {t(table)} WHERE k LIKE '%124'")
@@ -378,16 +381,15 @@ def test_plans_that_run_later_read_what_they_should(spark, table):
     with conf(spark, {"spark.sql.parquet.binaryAsString": "true"}):
         with skipstone.skipping_stats(spark):
             assert len(later.collect()) == 1
-        assert _skipped(later) == 0  # all are read, since files may be read otherwise
-    assert _skipped(query) == 3
+        assert _told(later) == (5, 0)  # all are read, since files may be read otherwise
 
 
-def _skipped(df):
-    """Give what the scan of a query that ran says it left out."""
+def _told(df):
+    """Give how many objects the scan of a query that ran had, and how many it left out."""
     plan = df._jdf.queryExecution().executedPlan()
     while plan.nodeName() != "SkipstoneScan":
         plan = plan.executedPlan() if plan.nodeName() == "AdaptiveSparkPlan" else plan.children().head()
-    return plan.metrics().apply("objectsSkipped").value()
+    return tuple(plan.metrics().apply(name).value() for name in ("objectsTotal", "objectsSkipped"))
 
 
 def test_joins_first_rows_and_counts_leave_tables_alone(spark, table):
@@ -417,6 +419,35 @@ def test_scans_that_delta_has_not_prepared_are_left_alone(spark, table):
         found = twins(spark, f"SELECT * FROM {t(table)} WHERE k LIKE '%123'")
         assert found.skipped == 0
         assert "stats.skipping is off" in str(dataset.explain("k LIKE '%123'"))
+
+
+def test_indicators_and_audits(spark, table):
+    make(spark, table, more=DVS)
+    spark.sql(f"DELETE FROM {t(table)} WHERE id % 100 IN (3, 23)")
+    dataset = index(spark, table)
+    # Of live rows: 123 is deleted, so that no row is relevant, and metadata, which has it, keeps its object.
+    found = dataset.indicators("k LIKE '%123'")
+    assert (found.objects, found.relevant_objects, found.kept_objects, found.rows) == (4, 0, 1, 392)
+    found = dataset.indicators(["k LIKE '%124'", "id < 150 AND k LIKE '%24'", "m >= 0"])
+    assert [(i.relevant_rows, i.relevant_objects, i.kept_objects) for i in found] == [(1, 1, 1), (2, 2, 2), (392, 4, 4)]
+    assert [i.rows_in_kept_objects for i in found] == [98, 196, 392]
+    assert "selectivity" in str(dataset.explain("k LIKE '%124'", indicators=True))
+    audit = dataset.audit(["k LIKE '%124'", "id < 150 AND k LIKE '%124'"], objects=10)
+    assert "no row is lost" in str(audit)
+    with conf(spark, {"spark.skipstone.enabled": "false"}):
+        assert dataset.indicators("k LIKE '%124'").kept_objects == 4
+
+
+def test_audits_find_what_a_false_promise_loses(spark, table):
+    make(spark, table, more="PARTITIONED BY (m)")
+    index(spark, table, MinMaxIndex("id"))
+    spark.udf.register("is_wanted", lambda number: number in (150, 250), "boolean")
+    skipstone.udf_filter(spark, "is_wanted", lambda number: ranges.between(number, 100, 199))  # 250 is not there
+    dataset = Dataset.for_path(spark, table, format="delta")
+    with pytest.raises(SoundnessError):
+        dataset.audit("is_wanted(id)", objects=100)
+    with pytest.raises(SoundnessError):
+        dataset.indicators("is_wanted(id)")
 
 
 def test_what_is_refused(spark, table):

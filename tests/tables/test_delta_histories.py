@@ -16,15 +16,17 @@ from pyspark.errors import PySparkException
 
 from skipstone import BloomFilterIndex, Dataset, MinMaxIndex, SuffixIndex, ValueListIndex
 from skipstone.errors import SkipstoneError
-from tests.tables.support import skipping_off, twins
+from tests.tables.support import conf, twins
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CORE = 12
 LONG = 300
-STEPS = 6
+STEPS = 5
 ROWS = 12
+# Queries of a few rows cost less than compiling them does.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 class History:
@@ -48,7 +50,7 @@ class History:
         said = ", ".join(f"'{key}'='{value}'" for key, value in properties.items())
         where = "PARTITIONED BY (p)" if self.partitioned else ""
         self.sql(f"CREATE TABLE {self.name} (a BIGINT, s STRING, p BIGINT) USING delta {where} TBLPROPERTIES ({said})")
-        for _ in range(3):
+        for _ in range(2):
             self.append()
         self.index()
 
@@ -160,7 +162,7 @@ class History:
             "BIGINT": (MinMaxIndex, ValueListIndex, BloomFilterIndex),
             "STRING": (ValueListIndex, BloomFilterIndex),
         }
-        indexes = [self.random.choice(kinds[kind])(name) for name, kind in self.columns.items() if name != "p"]
+        indexes = [self.random.choice(kinds[kind])(name) for name, kind in self.columns.items() if name != "p"][:3]
         indexes += [SuffixIndex(name, length=2) for name, kind in self.columns.items() if kind == "STRING"]
         Dataset.for_path(self.spark, self.path, format="delta").create_indexes(*indexes)
 
@@ -189,29 +191,29 @@ class History:
         return chosen
 
     def newest(self) -> int:
-        return int(self.spark.sql(f"DESCRIBE HISTORY {self.name} LIMIT 1").collect()[0]["version"])
+        log = self.spark._jvm.org.apache.spark.sql.delta.DeltaLog
+        return int(log.forTable(self.spark._jsparkSession, self.path).unsafeVolatileSnapshot().version())
 
     def schema(self, version: int) -> dict[str, str]:
         fields = self.spark.sql(f"SELECT * FROM {self.name} VERSION AS OF {version}").schema.fields
         return {field.name: field.dataType.simpleString().upper() for field in fields}
 
     def check(self) -> None:
-        for _ in range(2):
-            self.read(f"SELECT * FROM {self.name} WHERE {self.predicate()}")
+        self.read(f"SELECT * FROM {self.name} WHERE {self.predicate()}")
         version = self.random.randrange(self.newest() + 1)
         now, self.columns = self.columns, self.schema(version)
         old = f"SELECT * FROM {self.name} VERSION AS OF {version} WHERE {self.predicate()}"
         self.columns = now
-        try:
-            with skipping_off(self.spark):
-                self.spark.sql(old).collect()
-        except PySparkException:
-            return  # its files are vacuumed
         self.read(old)
 
     def read(self, sql: str) -> None:
         self.log.append(f"  {sql}")
-        found = twins(self.spark, sql)
+        try:
+            found = twins(self.spark, sql)
+        except PySparkException as error:
+            if "FILE_NOT_EXIST" in str(error) or "FileNotFound" in str(error):
+                return  # vacuumed
+            raise
         self.skipped += found.skipped
         self.reads += 1
 
@@ -252,7 +254,8 @@ def run(spark: SparkSession, path: str, seed: int) -> History:
 
 
 def _run_all(spark: SparkSession, tmp_path: str, seeds: range | list[int]) -> None:
-    histories = [run(spark, f"{tmp_path}/{seed}", seed) for seed in seeds]
+    with conf(spark, INTERPRETED):
+        histories = [run(spark, f"{tmp_path}/{seed}", seed) for seed in seeds]
     reads, skipped = sum(h.reads for h in histories), sum(h.skipped for h in histories)
     print(f"{len(histories)} histories, {reads} reads equal, {skipped} objects skipped")
     refused = [line for h in histories for line in h.log if "was refused" in line]

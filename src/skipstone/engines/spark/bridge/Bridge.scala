@@ -41,11 +41,11 @@ object Bridge {
 
   /** Counts of rows and objects for the scans that queries make of a dataset; see [[Indicators]]. */
   def indicators(scan: IndexedScan, root: String, queries: java.util.List[classic.Dataset[_]]): String =
-    new Indicators(FileScan.plain(scan), root).of(queries.asScala.toSeq)
+    new Indicators(scan, root).of(queries.asScala.toSeq)
 
   /** See [[Indicators.audit]]. */
   def audit(scan: IndexedScan, root: String, queries: java.util.List[classic.Dataset[_]], objects: Int, bytes: Long, seed: Long): String =
-    new Indicators(FileScan.plain(scan), root).audit(queries.asScala.toSeq, objects, bytes, seed)
+    new Indicators(scan, root).audit(queries.asScala.toSeq, objects, bytes, seed)
 
   def scan(df: classic.Dataset[_]): IndexedScan = FileScan.of(df)
 

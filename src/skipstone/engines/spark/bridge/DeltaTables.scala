@@ -34,6 +34,11 @@ private[skipstone] object DeltaTables {
     new DeltaTableSource(rel, session)
   }
 
+  def listing(index: TahoeFileIndex, files: Seq[AddFile]): Listing = {
+    val all = files.toArray
+    TableListings.of(index.path, all.map(_.path), all.map(_.size), all.map(_.modificationTime))(index.absolutePath)
+  }
+
   /** A file as the log names it. */
   def status(index: TahoeFileIndex, file: AddFile): FileStatus =
     TableFile.status(index.absolutePath(file.path), file.size, file.modificationTime)
@@ -82,16 +87,18 @@ private object DeltaDescribed {
 private class DeltaTableScan(rel: LogicalRelation, session: classic.SparkSession) extends TableScan {
   private val fs = rel.relation.asInstanceOf[HadoopFsRelation]
   private val base = fs.location.asInstanceOf[PreparedDeltaFileIndex]
-  private lazy val files = base.preparedScan.files.distinct
+  private lazy val files = base.preparedScan.files
 
   override val described: Described = new DeltaDescribed(rel, session)
   override def location: AnyRef = base
-  override lazy val listing: Listing = TableFile.listing(files.map(DeltaTables.status(base, _)))
+  override lazy val listing: Listing = DeltaTables.listing(base, files)
 
   override def beforePruning: Option[(Long, Long)] = {
     val total = base.preparedScan.total
     total.files.flatMap(n => total.bytesCompressed.map((n, _)))
   }
+
+  override def measured: Option[MeasuredTable] = Some(new MeasuredDelta(rel, session, base))
 
   override def replaced(keep: BitSet, digest: String, planned: Outcome, still: Still): Either[String, (LogicalPlan, AnyRef)] = {
     val dropped = files.iterator.zipWithIndex.collect { case (file, i) if !keep.get(i) => file.path }.toSet
@@ -139,6 +146,45 @@ private[skipstone] class SkippingDeltaIndex(
   override def hashCode(): Int = digest.hashCode
 
   override def toString: String = s"SkippingDeltaIndex(${planned.counts} of $base)"
+}
+
+/** The version that a prepared scan reads: its files with their deletions, as Delta reads them. */
+private class MeasuredDelta(rel: LogicalRelation, override val session: classic.SparkSession, base: PreparedDeltaFileIndex)
+  extends MeasuredTable {
+  private val fs = rel.relation.asInstanceOf[HadoopFsRelation]
+  private lazy val files = base.matchingFiles(Nil, Nil)
+
+  override def output: Seq[Attribute] = rel.output
+  override lazy val listing: Listing = DeltaTables.listing(base, files)
+  override def version: Any = base.version
+
+  override def numbered(wanted: BitSet): (LogicalPlan, Attribute) = {
+    val numbers = files.iterator.zipWithIndex.collect { case (file, i) if wanted.get(i) => file -> i }.toSeq
+    val metadata = rel.output.find(a => a.name == "_metadata" && a.metadata.contains("__metadata_col")).getOrElse(
+      fs.fileFormat.createFileMetadataCol())
+    val relation = rel.copy(relation = fs.copy(location = new NumberedDeltaIndex(base, numbers))(fs.sparkSession),
+      output = rel.output.filterNot(_.exprId == metadata.exprId) :+ metadata.asInstanceOf[AttributeReference], catalogTable = None)
+    val time = GetStructField(metadata, metadata.dataType.asInstanceOf[StructType].fieldIndex("file_modification_time"))
+    val number = Alias(Cast(UnixMillis(time), IntegerType), FileScan.ObjectColumn)()
+    (Project(rel.output :+ number, relation), number.toAttribute)
+  }
+}
+
+/** Given files of a version, each with its number as its time; of Delta's kind, so that deleted rows are hidden. */
+private[skipstone] class NumberedDeltaIndex(base: PreparedDeltaFileIndex, numbers: Seq[(AddFile, Int)])
+  extends TahoeFileIndexWithSnapshotDescriptor(base.spark, base.deltaLog, base.path, base) {
+  private val numberOf = numbers.map { case (file, i) => file.path -> i }.toMap
+
+  override def metadataOpsTimeNs: Option[Long] = None
+  override def refresh(): Unit = ()
+  override def sizeInBytes: Long = numbers.iterator.map(_._1.size).sum
+  override def inputFiles: Array[String] = numbers.iterator.map(f => absolutePath(f._1.path).toString).toArray
+  // They were selected by the filters that are asked with.
+  override def matchingFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[AddFile] = numbers.map(_._1)
+
+  override def fileStatusWithMetadataFromAddFile(file: AddFile): FileStatusWithMetadata =
+    super.fileStatusWithMetadataFromAddFile(file).copy(fileStatus =
+      TableFile.status(absolutePath(file.path), file.size, numberOf(file.path)))
 }
 
 private object SkippingDeltaIndex {

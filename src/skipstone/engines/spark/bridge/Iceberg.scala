@@ -86,14 +86,14 @@ private[skipstone] class Iceberg(loader: ClassLoader) {
   def isTableScan(scan: Scan): Boolean = scan.getClass == scanClass && baseTable.isInstance(tableOf.invoke(scan)) &&
     sinceSnapshot.forall(_.get(scan) == null)
 
-  /** The data files that a scan reads after Iceberg's own pruning; none where it reads anything else. */
+  /** The data files that a scan reads after Iceberg's own pruning, in order; none where it reads anything else. */
   def files(scan: Scan): Option[Array[IcebergFile]] = {
     val tasks = tasksOf.invoke(scan).asInstanceOf[JList[AnyRef]].asScala.toArray
     if (tasks.forall(isWhole)) Some(tasks.map { t =>
       val file = fileOf.invoke(t)
       new IcebergFile(t, placeOf.invoke(file).asInstanceOf[String], sizeOf.invoke(file).asInstanceOf[Long],
         math.max(0L, rowsOf.invoke(t).asInstanceOf[Long]))
-    }) else None
+    }.sortBy(_.location)) else None // Iceberg plans manifests side by side, so its own order is another one each time
   }
 
   private def isWhole(task: AnyRef): Boolean = baseTask.isInstance(task) && {

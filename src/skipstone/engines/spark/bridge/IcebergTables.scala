@@ -63,32 +63,24 @@ private class IcebergTableScan(rel: DataSourceV2ScanRelation, session: classic.S
   extends TableScan {
   override val described: Described = new IcebergDescribed(rel.relation, session, iceberg)
   override def location: AnyRef = rel.scan
-  override lazy val listing: Listing = TableFile.listing(files.toSeq.map(IcebergTableSource.status(_, described.roots.head)))
+  override lazy val listing: Listing = TableListings.of(described.roots.head, files.map(_.location), files.map(_.length),
+    new Array[Long](files.length))(IcebergTableSource.path(_, described.roots.head))
   override def beforePruning: Option[(Long, Long)] = iceberg.totals(rel.scan)
 
-  override def replaced(keep: BitSet, digest: String, planned: Outcome, still: Still): Either[String, (LogicalPlan, AnyRef)] = {
-    val more = IcebergScan.keptForGroups(iceberg, rel.scan, files, keep.get)
-    val all = keep.clone.asInstanceOf[BitSet]
-    more.foreach(all.set(_))
-    if (all.cardinality == files.length) Left("each partition keeps a file, since the plan may rest on how they are grouped")
-    else {
-      val bytes = planned.bytesSkipped - more.iterator.map(files(_).length).sum
-      val outcome = if (more.isEmpty) planned else new Outcome(all.cardinality, planned.total, bytes)
-      val scan = IcebergScan.of(iceberg, rel.scan, files, all.get, digestOf(all), outcome, still)
-      val made = rel.makeCopy(rel.productIterator.map {
-        case _: Scan => scan
-        case other => other.asInstanceOf[AnyRef]
-      }.toArray)
-      made.copyTagsFrom(rel)
-      Right((made, scan))
-    }
+  override def keptBesides(keep: BitSet): (BitSet, String) = {
+    val besides = new BitSet(files.length)
+    IcebergScan.keptForGroups(iceberg, rel.scan, files, keep.get).foreach(besides.set(_))
+    (besides, s"${besides.cardinality} files are read for the sake of grouping: a storage-partitioned join rests on each partition having one")
   }
 
-  /** Of the kept files, in whatever order: Iceberg lists them in another one each time. */
-  private def digestOf(kept: BitSet): String = {
-    val sums = new Array[Long](2)
-    kept.stream().forEach(i => sums.indices.foreach(n => sums(n) += listing.hashes(2 * i + n)))
-    s"${kept.cardinality} ${sums(0)} ${sums(1)}"
+  override def replaced(keep: BitSet, digest: String, planned: Outcome, still: Still): Either[String, (LogicalPlan, AnyRef)] = {
+    val scan = IcebergScan.of(iceberg, rel.scan, files, keep.get, digest, planned, still)
+    val made = rel.makeCopy(rel.productIterator.map {
+      case _: Scan => scan
+      case other => other.asInstanceOf[AnyRef]
+    }.toArray)
+    made.copyTagsFrom(rel)
+    Right((made, scan))
   }
 }
 
@@ -142,14 +134,15 @@ private object IcebergTableSource {
   /** What of a schema counts. */
   def columns(schema: String): com.fasterxml.jackson.databind.JsonNode = Json.mapper.readTree(schema).path("fields")
 
-  /** Path and size tell a data file: Iceberg never writes one again, and knows no time of it. */
-  def status(file: IcebergFile, root: Path): FileStatus = {
-    val path = new Path(file.location)
+  /** A data file's path; of a warehouse without a scheme, the names of files have none either. */
+  def path(location: String, root: Path): Path = {
+    val path = new Path(location)
     val uri = path.toUri
-    // Of a warehouse without a scheme, the paths of files have none either.
-    val whole = if (uri.getScheme != null) path else new Path(root.toUri.getScheme, root.toUri.getAuthority, uri.getPath)
-    TableFile.status(whole, file.length, 0L)
+    if (uri.getScheme != null) path else new Path(root.toUri.getScheme, root.toUri.getAuthority, uri.getPath)
   }
+
+  /** Path and size tell a data file: Iceberg never writes one again, and knows no time of it. */
+  def status(file: IcebergFile, root: Path): FileStatus = TableFile.status(path(file.location, root), file.length, 0L)
 }
 
 /** A table of Iceberg's, or a scan of one of its snapshots. Columns are told apart by their field ids. */

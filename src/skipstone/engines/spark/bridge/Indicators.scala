@@ -25,11 +25,14 @@ import org.apache.spark.sql.types._
  * The condition is the one that the rule saw; it is run once more over every object that partition pruning leaves, with
  * skipping off and the object's number as a partition column (Python UDFs read ahead, so a file's name would not do).
  */
-private[skipstone] class Indicators(dataset: FileScan, root: String) {
+private[skipstone] class Indicators(dataset: IndexedScan, root: String) {
   import Indicators._
 
-  private lazy val everything: Seq[FileStatusWithMetadata] = dataset.fresh().flatMap(_.files)
-  private val rows = mutable.HashMap.empty[(String, Map[String, String], Path), Long]
+  private lazy val everything: Seq[FileStatusWithMetadata] = dataset match {
+    case files: FileScan => files.fresh().flatMap(_.files)
+    case _ => Nil
+  }
+  private val rows = mutable.HashMap.empty[(Any, Path), Long]
   private val sessions = mutable.HashMap.empty[String, classic.SparkSession]
 
   /** A list for each query, with an object for each of its scans of the dataset. */
@@ -83,7 +86,7 @@ private[skipstone] class Indicators(dataset: FileScan, root: String) {
     }
     val hits = if (looked.isEmpty) (_: Int) => 0L else countAlone(scan, looked)
     val lost = looked.stream().toArray.toSeq.filter(hits(_) > 0)
-    lost.foreach(i => refuseChanged(scan.listing.files(i)))
+    lost.foreach(i => refuseChanged(scan, scan.listing.files(i)))
     g.writeStartObject()
     g.writeStringField("condition", scan.condition.map(_.sql.take(2000)).orNull)
     g.writeNumberField("objects", scan.selected.cardinality)
@@ -108,18 +111,17 @@ private[skipstone] class Indicators(dataset: FileScan, root: String) {
   private def contradicted(plan: LogicalPlan): Seq[PlannedScan] = plan.collectWithSubqueries {
     case rel: LogicalRelation if SkipstoneRule.candidate(rel) =>
       val listing = Listing.of(rel.relation.asInstanceOf[HadoopFsRelation].location)
-      new PlannedScan(None, rel, listing, new BitSet(), new BitSet())
+      new PlannedFiles(None, rel, listing, new BitSet(), new BitSet())
   }
 
   private def concerns(scan: PlannedScan): Boolean =
-    scan.fs.location.rootPaths.exists(within(_, root)) ||
-      scan.rel.catalogTable.flatMap(_.storage.locationUri).exists(uri => within(new Path(uri), root)) ||
-      scan.listing.files.exists(f => within(f.getPath, root))
+    scan.roots.exists(within(_, root)) || scan.listing.files.exists(f => within(f.getPath, root))
 
   /** The dataset's objects as a query sees it: as it listed them itself, where it reads the whole of the dataset. */
-  private def objectsFor(scan: PlannedScan): Seq[FileStatusWithMetadata] = {
-    val same = scan.fs.location.rootPaths.toSet == dataset.fs.location.rootPaths.toSet && scan.fs.options == dataset.fs.options
-    if (same) scan.listing.files.toSeq else everything
+  private def objectsFor(scan: PlannedScan): Seq[FileStatusWithMetadata] = (scan, dataset) match {
+    case (s: PlannedFiles, d: FileScan) if s.fs.location.rootPaths.toSet != d.fs.location.rootPaths.toSet || s.fs.options != d.fs.options =>
+      everything
+    case _ => scan.listing.files.toSeq
   }
 
   /** For each scan the number of rows that satisfy its condition, by the object's place in the listing; null: all do. */
@@ -127,7 +129,7 @@ private[skipstone] class Indicators(dataset: FileScan, root: String) {
     val found = new Array[Int => Long](scans.size)
     val filtered = scans.zipWithIndex.filter(_._1.condition.isDefined)
     val (together, alone) = filtered.partition { case (s, _) => combines(s.condition.get) }
-    together.groupBy { case (scan, _) => signature(scan) }.values.flatMap(_.grouped(MostTogether)).foreach { group =>
+    together.groupBy { case (scan, _) => scan.signature }.values.flatMap(_.grouped(MostTogether)).foreach { group =>
       val counts = if (group.size == 1) None else try Some(countTogether(group.map(_._1))) catch {
         case NonFatal(_) => None // a condition that fails where another one would have spared it the row
       }
@@ -142,7 +144,7 @@ private[skipstone] class Indicators(dataset: FileScan, root: String) {
   private def countAlone(scan: PlannedScan): Int => Long = countAlone(scan, scan.selected)
 
   private def countAlone(scan: PlannedScan, objects: BitSet): Int => Long = {
-    val (relation, number) = numberedObjects(scan, objects)
+    val (relation, number) = scan.numbered(objects)
     val counts = run(scan, Project(Seq(number), Filter(scan.condition.get, relation)))
       .groupBy(FileScan.ObjectColumn).count().collect().map(r => r.getInt(0) -> r.getLong(1)).toMap
     counts.getOrElse(_, 0L)
@@ -152,9 +154,9 @@ private[skipstone] class Indicators(dataset: FileScan, root: String) {
   private def countTogether(scans: Seq[PlannedScan]): Seq[Int => Long] = {
     val union = new BitSet()
     scans.foreach(s => union.or(s.selected))
-    val (relation, number) = numberedObjects(scans.head, union)
+    val (relation, number) = scans.head.numbered(union)
     val marks = scans.zipWithIndex.map { case (scan, i) =>
-      val columns = AttributeMap(scan.rel.output.zip(scans.head.rel.output))
+      val columns = AttributeMap(scan.output.zip(scans.head.output))
       val condition = scan.condition.get.transform { case a: AttributeReference => columns.getOrElse(a, a) }
       Alias(If(Coalesce(Seq(condition, Literal.FalseLiteral)), Literal(1L), Literal(0L)), s"c$i")()
     }
@@ -164,44 +166,42 @@ private[skipstone] class Indicators(dataset: FileScan, root: String) {
     scans.indices.map(i => (object_ : Int) => counts.get(object_).fold(0L)(_.getLong(i + 1)))
   }
 
-  private def numberedObjects(scan: PlannedScan, wanted: BitSet): (LogicalRelation, Attribute) = {
-    val fs = scan.fs
-    val types = fs.location.partitionSchema
-    val directories = scan.listing.directories.indices.flatMap { d =>
-      val directory = scan.listing.directories(d)
-      (scan.listing.starts(d) until scan.listing.starts(d + 1)).filter(wanted.get).map { i =>
-        val values = types.fields.indices.map(c => directory.values.get(c, types(c).dataType))
-        PartitionDirectory(new GenericInternalRow(values.toArray[Any] :+ i), Seq(scan.listing.files(i)))
-      }
-    }
-    val schema = StructType(fs.partitionSchema.fields :+ Number)
-    val number = AttributeReference(Number.name, Number.dataType, nullable = false)()
-    val relation = fs.copy(location = new IndexingFileIndex(fs.location.rootPaths, schema, directories),
-      partitionSchema = schema, bucketSpec = None)(fs.sparkSession)
-    (scan.rel.copy(relation = relation, output = scan.rel.output :+ number, catalogTable = None), number)
-  }
-
-  /** The rows of objects, as a scan reads them; each counted once, from Parquet's footers alone. */
+  /** The rows of objects, as a scan reads them; each counted once, of Parquet files from their footers alone. */
   private def rowsOf(scan: PlannedScan, files: Seq[FileStatusWithMetadata]): FileStatusWithMetadata => Long = {
-    def key(file: FileStatusWithMetadata) = (scan.fs.fileFormat.getClass.getName, scan.fs.options, file.getPath)
+    val kind = scan match {
+      case s: PlannedFiles => (s.fs.fileFormat.getClass.getName, s.fs.options)
+      case other => other.signature
+    }
+    def key(file: FileStatusWithMetadata) = (kind: Any, file.getPath)
     val unknown = files.distinctBy(_.getPath).filterNot(f => rows.contains(key(f)))
     if (unknown.nonEmpty) {
-      val schema = StructType(Seq(Number))
-      val directories = unknown.zipWithIndex.map { case (f, i) => PartitionDirectory(new GenericInternalRow(Array[Any](i)), Seq(f)) }
-      val location = new IndexingFileIndex(scan.fs.location.rootPaths, schema, directories)
-      val relation = scan.fs.copy(location = location, partitionSchema = schema, bucketSpec = None)(scan.fs.sparkSession)
-      val columns = DataTypeUtils.toAttributes(CharVarcharUtils.replaceCharVarcharWithStringInSchema(relation.schema))
-      val plan = LogicalRelation(relation, columns, None, false, None)
       unknown.foreach(f => rows(key(f)) = 0L)
-      run(scan, plan).groupBy(Number.name).count().collect().foreach(r => rows(key(unknown(r.getInt(0)))) = r.getLong(1))
+      val (plan, named) = scan match {
+        case s: PlannedFiles => (numbered(s, unknown), unknown)
+        case other =>
+          val all = new BitSet
+          all.set(0, other.listing.files.length)
+          (other.numbered(all)._1, other.listing.files.toSeq)
+      }
+      run(scan, plan).groupBy(PlannedScans.Number.name).count().collect().foreach(r => rows(key(named(r.getInt(0)))) = r.getLong(1))
     }
     file => rows(key(file))
   }
 
+  /** Objects that need not be among those that the scan listed. */
+  private def numbered(scan: PlannedFiles, files: Seq[FileStatusWithMetadata]): LogicalPlan = {
+    val schema = StructType(Seq(PlannedScans.Number))
+    val directories = files.zipWithIndex.map { case (f, i) => PartitionDirectory(new GenericInternalRow(Array[Any](i)), Seq(f)) }
+    val location = new IndexingFileIndex(scan.fs.location.rootPaths, schema, directories)
+    val relation = scan.fs.copy(location = location, partitionSchema = schema, bucketSpec = None)(scan.fs.sparkSession)
+    val columns = DataTypeUtils.toAttributes(CharVarcharUtils.replaceCharVarcharWithStringInSchema(relation.schema))
+    LogicalRelation(relation, columns, None, false, None)
+  }
+
   /** In a session of its own, so that skipping is off for this query only. */
   private def run(scan: PlannedScan, plan: LogicalPlan): classic.Dataset[Row] = {
-    val session = sessions.getOrElseUpdate(scan.fs.sparkSession.asInstanceOf[classic.SparkSession].sessionUUID, {
-      val made = scan.fs.sparkSession.asInstanceOf[classic.SparkSession].cloneSession()
+    val session = sessions.getOrElseUpdate(scan.session.sessionUUID, {
+      val made = scan.session.cloneSession()
       made.conf.set("spark.skipstone.enabled", "false")
       made
     })
@@ -218,7 +218,7 @@ private[skipstone] class Indicators(dataset: FileScan, root: String) {
     val relevant = places.filter(i => scan.selected.get(i) && hits(i) > 0)
     val kept = places.filter(scan.kept.get)
     val lost = relevant.filterNot(scan.kept.get).map(scan.listing.files(_))
-    lost.foreach(refuseChanged)
+    lost.foreach(refuseChanged(scan, _))
     g.writeStartObject()
     g.writeNumberField("objects", objects.size)
     g.writeNumberField("relevant_objects", relevant.size)
@@ -234,7 +234,7 @@ private[skipstone] class Indicators(dataset: FileScan, root: String) {
   }
 
   /** An object that is another one than the query listed tells nothing about skipping. */
-  private def refuseChanged(file: FileStatusWithMetadata): Unit = {
+  private def refuseChanged(scan: PlannedScan, file: FileStatusWithMetadata): Unit = if (scan.isInstanceOf[PlannedFiles]) {
     val path = file.getPath
     val now = path.getFileSystem(dataset.hadoop).getFileStatus(path)
     if (now.getLen != file.getLen || now.getModificationTime != file.getModificationTime) {
@@ -244,7 +244,6 @@ private[skipstone] class Indicators(dataset: FileScan, root: String) {
 }
 
 private[skipstone] object Indicators {
-  private val Number = StructField(FileScan.ObjectColumn, IntegerType, nullable = false)
   private val MostTogether = 32
 
   private def within(path: Path, root: String): Boolean =
@@ -257,16 +256,11 @@ private[skipstone] object Indicators {
       case _ => false
     }
 
-  private def signature(scan: PlannedScan): Any = {
-    val fs = scan.fs
-    (fs.sparkSession, scan.listing.digest.toSeq, fs.fileFormat.getClass, fs.options, fs.dataSchema, fs.partitionSchema,
-      scan.rel.output.map(a => (a.name, a.dataType, a.metadata)))
-  }
-
   /** The relation as it was before the rule: the subqueries of a condition have been planned already. */
   private def unwrapped(rel: LogicalRelation): LogicalRelation = rel.relation match {
     case fs: HadoopFsRelation => fs.location match {
       case wrapped: SkipstoneFileIndex => rel.copy(relation = fs.copy(location = wrapped.base)(fs.sparkSession))
+      case wrapped: SkippingIndex => rel.copy(relation = fs.copy(location = wrapped.everything)(fs.sparkSession))
       case _ => rel
     }
     case _ => rel

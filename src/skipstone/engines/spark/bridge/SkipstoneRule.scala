@@ -48,7 +48,10 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
     if (Capture.active) return Capture.from(plan)
     if ((Bridge.planner == null && !Companion.isWanted) || !isTrue("spark.skipstone.enabled", "true")) {
-      if (PlannedScans.watched) watch(Try(PruneFileSourcePartitions(plan)).getOrElse(plan))
+      if (PlannedScans.watched) {
+        watch(Try(PruneFileSourcePartitions(plan)).getOrElse(plan))
+        guarded(plan)(new TableRule(session.asInstanceOf[classic.SparkSession], deciding = false)(plan))(_ => ())
+      }
       plan
     } else guarded(plan) {
       val files = if (!plan.exists(candidate)) plan

@@ -17,6 +17,9 @@ private[skipstone] class TablePruning(
   private val described = scan.described
   private val entry = new Entry(session.sessionUUID, described.roots.take(5).map(_.toString), described.format, described.table)
 
+  /** The objects of the listing that the plan reads, if they are not all. */
+  var kept: Option[BitSet] = None
+
   /** The scan of what is needed, or none: the scan stays as it is. `writing`: what writes meanwhile. */
   def applied(writing: Option[String]): Option[LogicalPlan] = {
     val start = System.nanoTime()
@@ -80,6 +83,13 @@ private[skipstone] class TablePruning(
     entry.objectsNs = System.nanoTime() - start
     val keep = new BitSet(listing.files.length)
     choose(listing, 0, listing.files.length, answers, snapshots.map(listing.rowsIn), keep, entry)
+    val (besides, why) = scan.keptBesides(keep)
+    if (!besides.isEmpty) {
+      keep.or(besides)
+      entry.skipped -= besides.cardinality
+      entry.bytesSkipped -= besides.stream().mapToLong(listing.lengths(_)).sum
+      say(why)
+    }
     entry.kept = entry.total - entry.skipped
     entry.matchNs = System.nanoTime() - start
     if (entry.skipped == 0) None else {
@@ -89,6 +99,7 @@ private[skipstone] class TablePruning(
           at(location)
           entry.planned = Some(planned)
           entry.wrapped = true
+          kept = Some(keep)
           Some(plan)
         case Left(reason) =>
           say(reason)

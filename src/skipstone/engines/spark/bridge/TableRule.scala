@@ -1,5 +1,7 @@
 package org.apache.spark.sql.skipstone
 
+import java.util.BitSet
+
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
@@ -10,9 +12,10 @@ import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
  * Makes the scans of tables read only the objects that their filters can need, of those that the format's own pruning left.
  *
  * A format prepares the scans of a plan together with those of its subqueries, so this visits them from the root, too.
- * Nothing is left out of a plan with a write in it, or while a transaction is under way.
+ * Nothing is left out of a plan with a write in it, or while a transaction is under way. Without `deciding`, scans are only
+ * shown to whoever watches.
  */
-private[skipstone] class TableRule(session: classic.SparkSession) extends Logging {
+private[skipstone] class TableRule(session: classic.SparkSession, deciding: Boolean = true) extends Logging {
   import SkipstoneRule.guarded
 
   private lazy val planner = Companion.planner(session)
@@ -57,7 +60,14 @@ private[skipstone] class TableRule(session: classic.SparkSession) extends Loggin
         leaf
       case Some(Right(scan)) =>
         val condition = known.filter(_.references.subsetOf(leaf.outputSet)).reduceOption(And)
-        new TablePruning(session, scan, condition, planner).applied(writing).getOrElse(leaf)
+        val pruning = new TablePruning(session, scan, condition, planner)
+        val planned = if (deciding) pruning.applied(writing) else None
+        if (PlannedScans.watched) PlannedScans.add(condition, scan, pruning.kept.getOrElse {
+          val all = new BitSet
+          all.set(0, scan.listing.files.length)
+          all
+        })
+        planned.getOrElse(leaf)
     }
   }
 

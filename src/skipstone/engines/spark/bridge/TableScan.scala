@@ -10,6 +10,7 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.{classic, Row}
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.datasources.{FileIndex, FileStatusWithMetadata, PartitionDirectory}
 
@@ -24,11 +25,30 @@ private[skipstone] trait TableScan {
   /** Files and bytes of the snapshot before the format's own pruning, where they are known at no cost. */
   def beforePruning: Option[(Long, Long)]
 
+  /** Objects of the listing that are not needed, but kept for the sake of the plan; and why. */
+  def keptBesides(keep: BitSet): (BitSet, String) = (new BitSet, "")
+
   /** The scan of the kept objects of the listing, with what tells it in a plan; or why that cannot be. */
   def replaced(keep: BitSet, digest: String, planned: Outcome, still: Still): Either[String, (LogicalPlan, AnyRef)]
 
   /** What tells the scan as it is in a plan: what lists its objects. */
   def location: AnyRef
+
+  /** The table as indicators and audits look at it, if they can. */
+  def measured: Option[MeasuredTable] = None
+}
+
+/** The version of a table that a query reads, for those who look into its objects. */
+private[skipstone] trait MeasuredTable {
+  def session: classic.SparkSession
+  /** The columns of the query's scan. */
+  def output: Seq[Attribute]
+  /** All objects of the version, before any pruning. */
+  def listing: Listing
+  /** The live rows of some of these objects, by the columns of the query's scan, and the object's place beside them. */
+  def numbered(wanted: BitSet): (LogicalPlan, Attribute)
+  /** What tells versions of tables apart. */
+  def version: Any
 }
 
 /** A table as index jobs read it. */
