@@ -40,7 +40,9 @@ def new_table(
 ) -> str:
     """Create an empty table under a name of its own."""
     name = f"{catalog}.db.t{uuid.uuid4().hex[:8]}"
-    said = ", ".join(f"'{k}' = '{v}'" for k, v in {"format-version": "2", **NO_STATISTICS, **(properties or {})}.items())
+    said = ", ".join(
+        f"'{k}' = '{v}'" for k, v in {"format-version": "2", **NO_STATISTICS, **(properties or {})}.items()
+    )
     parts = f"PARTITIONED BY ({partitioned})" if partitioned else ""
     spark.sql(f"CREATE TABLE {name} ({columns}) USING iceberg {parts} TBLPROPERTIES ({said})")
     return name
@@ -50,6 +52,11 @@ def append(spark: SparkSession, table: str, objects: Iterable[str]) -> None:
     """Append each of some queries as one data file."""
     for query in objects:
         spark.sql(query).coalesce(1).writeTo(table).append()
+
+
+def ranges(select: str, files: int, rows: int = 10) -> list[str]:
+    """Queries over consecutive numbers, one for each file."""
+    return [f"SELECT {select} FROM range({n * rows}, {n * rows + rows})" for n in range(files)]
 
 
 def numbers(first: int, files: int, rows: int = 10) -> list[str]:
@@ -118,10 +125,20 @@ def java_table(spark: SparkSession, table: str) -> Any:
 
 
 def delete_equal(spark: SparkSession, table: str, column: str, values: Iterable[object]) -> None:
-    """Commit a file of equality deletes, as Flink writes them."""
+    """Commit a file of equality deletes, as Flink writes them, for those of some values that are there."""
     jvm: Any = spark._jvm
     loaded = java_table(spark, table)
+    loaded.refresh()
     schema = loaded.schema().select([column])
+    found = []
+    for value in values:  # as Iceberg's own records: a number that went through Python would be of another type
+        where = jvm.org.apache.iceberg.expressions.Expressions.equal(column, value)
+        read = jvm.org.apache.iceberg.data.IcebergGenerics.read(loaded).select([column]).where(where).build()
+        rows = read.iterator()
+        while rows.hasNext():
+            found.append(rows.next().copy())
+    if not found:
+        return
     ids = spark._sc._gateway.new_array(jvm.int, 1)
     ids[0] = schema.findField(column).fieldId()
     builder = getattr(jvm.org.apache.iceberg.data, "GenericFileWriterFactory$Builder")(loaded)
@@ -130,9 +147,7 @@ def delete_equal(spark: SparkSession, table: str, column: str, values: Iterable[
     place = loaded.io().newOutputFile(f"{loaded.location()}/data/deletes-{uuid.uuid4().hex}.parquet")
     encrypted = jvm.org.apache.iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput(place)
     writer = factory.newEqualityDeleteWriter(encrypted, loaded.spec(), None)
-    for value in values:
-        record = jvm.org.apache.iceberg.data.GenericRecord.create(schema)
-        record.setField(column, jvm.java.lang.Long.valueOf(value) if isinstance(value, int) else value)
+    for record in found:
         writer.write(record)
     writer.close()
     loaded.newRowDelta().addDeletes(writer.toDeleteFile()).commit()

