@@ -90,7 +90,7 @@ private class DeltaTableScan(rel: LogicalRelation, session: classic.SparkSession
   private lazy val files = base.preparedScan.files.distinctBy(_.path)
 
   override val described: Described = new DeltaDescribed(rel, session)
-  override def location: Option[FileIndex] = Some(base)
+  override def location: AnyRef = base
   override lazy val listing: Listing = DeltaTables.listing(base, files)
 
   override def beforePruning: Option[(Long, Long)] = {
@@ -100,14 +100,14 @@ private class DeltaTableScan(rel: LogicalRelation, session: classic.SparkSession
 
   override def measured: Option[MeasuredTable] = Some(new MeasuredDelta(rel, session, base))
 
-  override def replaced(keep: BitSet, digest: String, planned: Outcome, still: Still): Either[String, (LogicalPlan, Option[FileIndex])] = {
+  override def replaced(keep: BitSet, digest: String, planned: Outcome, still: Still): Either[String, (LogicalPlan, AnyRef)] = {
     val dropped = files.iterator.zipWithIndex.collect { case (file, i) if !keep.get(i) => file.path }.toSet
     val keptBytes = listing.bytes - planned.bytesSkipped
     val index = new SkippingDeltaIndex(base, dropped, digest, keptBytes, planned, still)
     val wrapped = rel.copy(relation = fs.copy(location = index)(fs.sparkSession),
       catalogTable = SkipstoneRule.scaled(rel.catalogTable, keptBytes, listing.bytes))
     wrapped.copyTagsFrom(rel)
-    Right((wrapped, Some(index)))
+    Right((wrapped, index))
   }
 }
 

@@ -58,7 +58,7 @@ private[skipstone] case class Environment(groups: Map[String, Seq[(String, Strin
 private[skipstone] object Environment {
   val Values = "values"
   val Session = "session"
-  private val Typed = Set("parquet", "orc", "avro")
+  private val Typed = Set("parquet", "orc", "avro", "iceberg")
   private val Text = Set("csv", "json", "xml", "text")
   private val Own = Typed ++ Text + "binaryfile"
   private val Names = Own + "jsongenerator"
@@ -91,7 +91,7 @@ private[skipstone] object Environment {
     "defaultCacheStorageLevel", "defaultCatalog", "defaultPath", "defaultSizeInBytes", "defaultUrl", "dropDuplicates",
     "dropTable", "enforceTypeCoercion", "error.", "event.", "exchange.", "execution.", "experimental.", "expressionTree",
     "extendedExplain", "extensions", "files.", "filesourceTableRelationCacheSize", "generatedColumn.",
-    "globalTempDatabase", "groupBy", "hive.", "inMemory", "insert", "join.", "lateralColumnAlias", "lazySet",
+    "globalTempDatabase", "groupBy", "hive.", "iceberg.", "inMemory", "insert", "join.", "lateralColumnAlias", "lazySet",
     "leafNodeDefaultParallelism", "lightweight", "limit.", "listagg.", "mapZip", "maven.", "max", "mergeNested",
     "metadataCacheTTLSeconds", "nameResolution", "objectHashAggregate.", "operatorPipe", "optimize", "optimizer.",
     "orderBy", "ordering", "parser.", "path.", "pipelines.", "pivot", "plan", "prioritize", "pyspark.", "python.",
@@ -174,7 +174,7 @@ private[skipstone] object Environment {
     val legacy = valueOf(conf, "spark.sql.legacy.timeParserPolicy").exists(_.equalsIgnoreCase("LEGACY"))
     val zones = format match {
       case "parquet" if valueOf(conf, "spark.sql.parquet.int96TimestampConversion").contains("true") => Seq("sessionTimeZone" -> zone)
-      case "parquet" | "avro" | "binaryfile" => Nil
+      case "parquet" | "avro" | "iceberg" | "binaryfile" => Nil
       case _ => Seq("sessionTimeZone" -> zone)
     }
     val parsing = if (Typed(format) || format == "binaryfile") Nil else
@@ -223,9 +223,9 @@ private[skipstone] object Environment {
   /** A reader gets Hadoop's settings with those of the session in them. */
   private def hadoopSettings(seen: Seen, format: String): Seq[(String, String)] = {
     def counts(name: String): Boolean = !isHarmlessHadoop(name) && (name.takeWhile(_ != '.') match {
-      case "parquet" => format == "parquet" || !Own(format)
-      case "orc" | "hive" => format == "orc" || !Own(format)
-      case "avro" => format == "avro" || !Own(format)
+      case "parquet" => format == "parquet" || format == "iceberg" || !Own(format)
+      case "orc" | "hive" => format == "orc" || format == "iceberg" || !Own(format)
+      case "avro" => format == "avro" || format == "iceberg" || !Own(format)
       case _ => !OfText.exists(name.startsWith) || Text(format) || !Own(format)
     })
     val found = Map.newBuilder[String, String]

@@ -119,15 +119,19 @@ private[skipstone] class Outcome(val kept: Int, val total: Int, val bytesSkipped
   def counts: String = s"$kept of $total objects" + run.fold("")(r => s" (${r.skipped} left out by ${r.reason})")
 }
 
-/** What lists the objects that a query needs, for as long as files are read as they were when it was planned. */
-private[skipstone] trait SkippingIndex extends FileIndex {
+/** What reads the objects that a query needs, for as long as files are read as they were when it was planned. */
+private[skipstone] trait Skipping {
   /** What was decided. */
   def planned: Outcome
   def still: Still
-  /** What lists all objects of the scan. */
-  def everything: FileIndex
   /** Whether all objects are read, since what was planned is no longer known to be right. */
   def standsAside: Boolean = false
+}
+
+/** What lists such objects. */
+private[skipstone] trait SkippingIndex extends FileIndex with Skipping {
+  /** What lists all objects of the scan. */
+  def everything: FileIndex
 }
 
 /**

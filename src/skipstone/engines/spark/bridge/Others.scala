@@ -3,9 +3,8 @@ package org.apache.spark.sql.skipstone
 import java.lang.ref.WeakReference
 import java.util.concurrent.ConcurrentHashMap
 
-import org.apache.spark.{SparkContext, SparkEnv}
+import org.apache.spark.{Partition, SparkContext, SparkEnv}
 import org.apache.spark.rpc.{RpcCallContext, RpcEnv, ThreadSafeRpcEndpoint}
-import org.apache.spark.sql.execution.datasources.FilePartition
 import org.apache.spark.util.RpcUtils
 
 /**
@@ -42,8 +41,8 @@ private[skipstone] object Others {
   }
 
   /** The objects that a scan left out; a task asks. */
-  def of(rdd: Int): Array[FilePartition] = {
+  def of(rdd: Int): Array[Partition] = {
     val env = SparkEnv.get
-    RpcUtils.makeDriverRef(Name, env.conf, env.rpcEnv).askSync[Array[FilePartition]](Asked(rdd))
+    RpcUtils.makeDriverRef(Name, env.conf, env.rpcEnv).askSync[Array[Partition]](Asked(rdd))
   }
 }

@@ -10,17 +10,17 @@ import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent}
 import org.apache.spark.sql.execution.{FileSourceScanLike, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
-import org.apache.spark.sql.execution.datasources.FileIndex
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 
 /** What Spark counted in one scan when its query ran; a counter that the scan does not have is -1. */
-private[skipstone] class ScanRun(found: FileIndex, val filters: Set[Int], metric: String => Long) {
+private[skipstone] class ScanRun(found: AnyRef, val filters: Set[Int], metric: String => Long) {
   private var index = found
   val milliseconds: Long = metric("scanTime")
   val rows: Long = metric("numOutputRows")
   val files: Long = metric("numFiles")
 
-  def location: FileIndex = index
+  def location: AnyRef = index
 
   /** An entry outlives its query: what it lists, and the session that it belongs to, must not be kept by it. */
   def forget(): Unit = index = null
@@ -80,6 +80,8 @@ private[skipstone] object Runs {
           case scan: FileSourceScanLike =>
             val filters = (scan.partitionFilters ++ scan.dataFilters).map(_.semanticHash()).toSet
             found += new ScanRun(scan.relation.location, filters, scan.metrics.get(_).map(_.value).getOrElse(-1L))
+          case scan: BatchScanExec if Iceberg.isRead(scan.scan) =>
+            found += new ScanRun(scan.scan, Set.empty, scan.metrics.get(_).map(_.value).getOrElse(-1L))
           case _ =>
         }
         plan.children.foreach(waiting.add)

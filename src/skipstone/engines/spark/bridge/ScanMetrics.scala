@@ -29,11 +29,11 @@ private[skipstone] object ScanMetrics {
 
   /** What EXPLAIN says in the scan's line. Not by which clause: plans go to the event log, and clauses name the options of
     * indexes, which may be protected. */
-  def planned(location: SkippingIndex): String =
+  def planned(location: Skipping): String =
     if (location.standsAside) "all objects, after a refresh" else s"reads ${location.planned.counts}"
 
   /** Tell what a run does: it reads the kept objects, or, where files are not read as planned, all of them. */
-  def post(context: SparkContext, metrics: Map[String, SQLMetric], location: SkippingIndex, skips: Boolean): Unit = {
+  def post(context: SparkContext, metrics: Map[String, SQLMetric], location: Skipping, skips: Boolean): Unit = {
     val planned = location.planned
     val skipped = skips && !location.standsAside
     metrics(Total).set(planned.total)

@@ -127,7 +127,7 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     } finally {
       entry.totalNs = System.nanoTime() - start
       entry.planned.foreach(_.nanoseconds = entry.totalNs)
-      Option(entry.location.get).foreach(PlannedRelations.add(_, new PlannedRelation(
+      Option(entry.location.get).collect { case l: FileIndex => l }.foreach(PlannedRelations.add(_, new PlannedRelation(
         described.fs.dataSchema, rel.catalogTable, entry, entry.header.toSeq.flatMap(Decision.texts(_, "columns")).toSet)))
       Stats.add(entry)
       if (entry.wrapped) logInfo(f"Skipstone: read ${entry.kept} of ${entry.total} objects " +

@@ -37,7 +37,7 @@ private[skipstone] class Entry(val session: String, val roots: Seq[String], val 
   /** Sentences on what was not used, besides those of the planner. */
   var notes = Seq.empty[String]
   /** What the planned scan lists its objects by: tells the scan in the plan that runs. */
-  @volatile var location = new WeakReference[FileIndex](null)
+  @volatile var location = new WeakReference[AnyRef](null)
   /** Hashes of its filters, which tell it from others of the same objects. */
   var filters = Set.empty[Int]
   /** What keys of joins and values of subqueries left out besides, when the query ran. */

@@ -35,5 +35,6 @@ private[skipstone] class TableFiles(source: TableSource, override val isPinned: 
 
   override private[skipstone] def unreadable(): Option[String] = None
 
-  override private[skipstone] def maxSplitBytes(pathsFile: String): Long = splitBytes(named(pathsFile).map(_.status.getLen))
+  override private[skipstone] def maxSplitBytes(pathsFile: String): Long =
+    source.maxSplitBytes().getOrElse(splitBytes(named(pathsFile).map(_.status.getLen)))
 }

@@ -7,7 +7,6 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.execution.datasources.FileIndex
 
 /** Decides about one scan of a table: asks the planner, matches its answer to the snapshot's objects, replaces the scan. */
 private[skipstone] class TablePruning(
@@ -24,7 +23,7 @@ private[skipstone] class TablePruning(
   /** The scan of what is needed, or none: the scan stays as it is. `writing`: what writes meanwhile. */
   def applied(writing: Option[String]): Option[LogicalPlan] = {
     val start = System.nanoTime()
-    scan.location.foreach(at)
+    at(scan.location)
     try guarded(Option.empty[LogicalPlan]) {
       Runs.watch(session.sparkContext)
       entry.filters = condition.toSeq.flatMap(ExpressionJson.conjuncts).map(_.semanticHash()).toSet
@@ -84,13 +83,20 @@ private[skipstone] class TablePruning(
     entry.objectsNs = System.nanoTime() - start
     val keep = new BitSet(listing.files.length)
     choose(listing, 0, listing.files.length, answers, snapshots.map(listing.rowsIn), keep, entry)
+    val (besides, why) = scan.keptBesides(keep)
+    if (!besides.isEmpty) {
+      keep.or(besides)
+      entry.skipped -= besides.cardinality
+      entry.bytesSkipped -= besides.stream().mapToLong(listing.lengths(_)).sum
+      say(why)
+    }
     entry.kept = entry.total - entry.skipped
     entry.matchNs = System.nanoTime() - start
     if (entry.skipped == 0) None else {
       val planned = new Outcome(entry.kept, entry.total, entry.bytesSkipped)
       scan.replaced(keep, digestOf(listing, keep), planned, still) match {
         case Right((plan, location)) =>
-          location.foreach(at)
+          at(location)
           entry.planned = Some(planned)
           entry.wrapped = true
           kept = Some(keep)
@@ -103,7 +109,7 @@ private[skipstone] class TablePruning(
     }
   }
 
-  private def at(location: FileIndex): Unit = entry.location = new WeakReference(location)
+  private def at(location: AnyRef): Unit = entry.location = new WeakReference(location)
 
   private def nothingSkipped(): Unit = {
     entry.kept = entry.total

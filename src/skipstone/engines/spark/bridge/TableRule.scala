@@ -23,7 +23,7 @@ private[skipstone] class TableRule(session: classic.SparkSession, deciding: Bool
   def apply(plan: LogicalPlan): LogicalPlan = {
     val formats = TableRule.leaves(plan).flatMap(TableFormats.of).distinct
     if (formats.isEmpty || TableRule.isSubquery(plan)) plan else {
-      val prepared = formats.filter(TableFormats.unsupported(_).isEmpty).foldLeft(plan)((p, f) => f.prepared(p))
+      val prepared = formats.filter(TableFormats.unsupported(_).isEmpty).foldLeft(plan)((p, f) => f.prepared(p, session))
       val writing = TableRule.write(plan).orElse(
         formats.iterator.filter(TableFormats.unsupported(_).isEmpty).flatMap(_.writing()).nextOption())
       visit(prepared, Nil, writing)

@@ -25,11 +25,14 @@ private[skipstone] trait TableScan {
   /** Files and bytes of the snapshot before the format's own pruning, where they are known at no cost. */
   def beforePruning: Option[(Long, Long)]
 
-  /** The scan of the kept objects of the listing, with what lists them, if a file index does; or why that cannot be. */
-  def replaced(keep: BitSet, digest: String, planned: Outcome, still: Still): Either[String, (LogicalPlan, Option[FileIndex])]
+  /** Objects of the listing that are not needed, but kept for the sake of the plan; and why. */
+  def keptBesides(keep: BitSet): (BitSet, String) = (new BitSet, "")
 
-  /** What lists the objects of the scan as it is, if a file index does. */
-  def location: Option[FileIndex]
+  /** The scan of the kept objects of the listing, with what tells it in a plan; or why that cannot be. */
+  def replaced(keep: BitSet, digest: String, planned: Outcome, still: Still): Either[String, (LogicalPlan, AnyRef)]
+
+  /** What tells the scan as it is in a plan: what lists its objects. */
+  def location: AnyRef
 
   /** The table as indicators and audits look at it, if they can. */
   def measured: Option[MeasuredTable] = None
@@ -60,6 +63,8 @@ private[skipstone] trait TableSource {
   def files(): Seq[TableFile]
   /** Their physical rows, deleted ones included, with the object's place as [[FileScan.ObjectColumn]], an INT that is never NULL. */
   def read(files: Seq[TableFile]): classic.Dataset[Row]
+  /** Files longer than this may be split over several tasks of `read`; none: as Spark splits files. */
+  def maxSplitBytes(): Option[Long] = None
 }
 
 /** An object as a table names it, and what the format itself says of it. */
@@ -91,7 +96,7 @@ private[skipstone] trait TableFormat {
   def unsupported(): Option[String]
 
   /** A plan in which every scan of this format that can be served is one; called on plans that have a leaf of it. */
-  def prepared(plan: LogicalPlan): LogicalPlan = plan
+  def prepared(plan: LogicalPlan, session: classic.SparkSession): LogicalPlan = plan
 
   /** What writes are under way on this thread, if any: scans stand aside then. */
   def writing(): Option[String] = None
@@ -105,7 +110,7 @@ private[skipstone] trait TableFormat {
 
 /** The table formats, and whether they are served. */
 private[skipstone] object TableFormats extends Logging {
-  private val all: Seq[TableFormat] = Seq(DeltaFormat)
+  private val all: Seq[TableFormat] = Seq(DeltaFormat, IcebergFormat)
   private val checked = new ConcurrentHashMap[String, Option[String]]()
 
   def of(leaf: LogicalPlan): Option[TableFormat] = all.find(_.isTable(leaf))
