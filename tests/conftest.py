@@ -32,6 +32,18 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("SPARK_SUBMIT_OPTS", f"{OPTIONS} {PATIENCE} {archive_options()}")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Let Hypothesis draw by the run's seed too, so that ``--randomly-seed`` repeats all of a run."""
+    hypothesis.core.global_force_seed = session.config.getoption("randomly_seed", None)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Leave a word on how the run ended: ``.ci/run`` repeats what failed, but not what was broken off."""
+    if "workerinput" not in vars(session.config) and session.config.cache is not None:
+        session.config.cache.set("skipstone/ended", int(exitstatus))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="also run what takes long: more pairs, every Spark version")
 

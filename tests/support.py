@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from contextlib import contextmanager
+from functools import reduce
 from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from skipstone import BloomFilterIndex, HybridIndex, MinMaxIndex, ValueListIndex, skipping_stats
@@ -14,8 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
+_OBJECT = "_object_"
 EVERY_TYPE = (MinMaxIndex, ValueListIndex, BloomFilterIndex, HybridIndex)
 
 
@@ -28,21 +32,25 @@ def write_objects(
     first: int = 0,
     **options: str,
 ) -> str:
-    """Write each text of ``VALUES`` rows as one object, in order; give the folder's path."""
-    names = ", ".join(_names(schema))
-    for number, rows in enumerate(objects, first):
-        typed = spark.createDataFrame([], schema).schema
-        df = spark.sql(f"SELECT * FROM VALUES {rows} AS t({names})")
-        df = df.select(*(F.col(f"`{f.name.replace('`', '``')}`").cast(f.dataType).alias(f.name) for f in typed.fields))
-        part = folder / f".part-{number}"
-        df.coalesce(1).write.format(format).options(**options).mode("overwrite").save(str(part))
-        folder.mkdir(parents=True, exist_ok=True)
-        for file in part.iterdir():
-            if file.name.startswith("part-"):
-                file.rename(folder / f"object-{number:04d}{''.join(file.suffixes)}")
-            else:
-                file.unlink()
-        part.rmdir()
+    """Write each text of ``VALUES`` rows as one object, in order; give the folder's path.
+
+    All are written by one job, each as a partition: jobs are most of what it would cost.
+    """
+    names, fields = ", ".join(_names(schema)), spark.createDataFrame([], schema).schema.fields
+    columns = [F.col(f"`{f.name.replace('`', '``')}`").cast(f.dataType).alias(f.name) for f in fields]
+    written = [
+        spark.sql(f"SELECT * FROM VALUES {rows} AS t({names})").select(*columns, F.lit(number).alias(_OBJECT))
+        for number, rows in enumerate(objects, first)
+    ]
+    parts = folder.with_name(f".{folder.name}-parts")
+    writer = reduce(DataFrame.unionAll, written).coalesce(1).write.format(format).options(**options)
+    writer.partitionBy(_OBJECT).mode("overwrite").save(str(parts))
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in parts.glob(f"{_OBJECT}=*"):
+        (file,) = part.glob("part-*")
+        suffixes = "".join(file.suffixes).removeprefix(".c000")
+        file.rename(folder / f"object-{int(part.name.partition('=')[2]):04d}{suffixes}")
+    shutil.rmtree(parts)
     return str(folder)
 
 
