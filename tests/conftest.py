@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from skipstone.engines.spark.session import configure
 from tests.every_run import is_long
+from tests.scheduling import DEAREST, FilesTogether
 from tests.shared_classes import OPTIONS, archive_options
 
 if TYPE_CHECKING:
@@ -40,18 +41,24 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Leave a word on how the run ended: ``.ci/run`` repeats what failed, but not what was broken off."""
-    if "workerinput" not in vars(session.config) and session.config.cache is not None:
-        session.config.cache.set("skipstone/ended", int(exitstatus))
+    cache = getattr(session.config, "cache", None)
+    if "workerinput" not in vars(session.config) and cache is not None:
+        cache.set("skipstone/ended", int(exitstatus))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="also run what takes long: more pairs, every Spark version")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> FilesTogether | None:
+    return FilesTogether(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    # A file goes to one worker as a whole: those that take long first, so that no worker is left with one at the end.
-    items.sort(key=lambda item: "slow" not in item.keywords)
+    places = {file: place for place, file in enumerate(DEAREST)}
+    items.sort(key=lambda i: (places.get(i.nodeid.partition("::")[0], len(places)), "slow" not in i.keywords))
     if not config.getoption("--long"):
         skipped = pytest.mark.skip(reason="only with --long")
         for item in items:
@@ -68,6 +75,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.codegen.cache.maxEntries", "2000")  # what one test had compiled serves the next
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
     )
     session = builder.getOrCreate()

@@ -246,6 +246,7 @@ def test_only_what_was_asked_for_is_waited_for(server, monkeypatch, latency, ban
     assert undelayed == [1]
 
 
+@pytest.mark.long  # builds the gateway on first use, for minutes; only experiments use it
 def test_the_gateway_serves_folders_to_who_signs(tmp_path):
     if not (CACHE / "go" / "versitygw").exists() and shutil.which("go") is None:
         unavailable("the Versity gateway", "there is no Go to build it")

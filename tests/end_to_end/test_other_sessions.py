@@ -77,6 +77,7 @@ def test_hive_catalog(tmp_path):
     assert "ALL WELL" in out
 
 
+@pytest.mark.long  # tests/environment/test_avro.py reads the format in every run
 def test_avro(tmp_path):
     code, out = run(
         tmp_path,

@@ -35,6 +35,7 @@ ELSEWHERE = "America/Los_Angeles"
 CLUSTER = "local-cluster[1,1,1024]"
 JVMS = {
     "alike": Jvm(),
+    "elsewhere": Jvm(f"-Duser.timezone={ELSEWHERE} -Duser.language=tr"),
     "zone": Jvm(f"-Duser.timezone={ELSEWHERE}"),
     "language": Jvm("-Duser.language=tr"),
     "provider": Jvm("-Djava.locale.providers=COMPAT"),
@@ -51,6 +52,11 @@ JVMS = {
     ),
 }
 IN_ZONE = [name for name in child.QUESTIONS if name.startswith(("orc", "micros", "int96"))]
+
+
+def _long(*names):
+    """Mark JVMs of their own that only ``--long`` starts: what differs in one of them differs in another, too."""
+    return [pytest.param(name, marks=pytest.mark.long) for name in names]
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +89,7 @@ def _ask(folder, jvm):
         **os.environ,
         "PYTHONPATH": paths,
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
-        "PYSPARK_SUBMIT_ARGS": f"--driver-java-options {how.java} pyspark-shell",
+        "PYSPARK_SUBMIT_ARGS": f"--driver-java-options '{how.java}' pyspark-shell",
     }
     if how.site:
         value = f"<property><name>{how.site}</name><value>10</value></property>"
@@ -97,14 +103,14 @@ def _ask(folder, jvm):
     return {name: child.Answer(**answer) for name, answer in json.loads(out.read_text()).items()}
 
 
-@pytest.mark.parametrize("jvm", ["zone", pytest.param("executors", marks=pytest.mark.long)])
+@pytest.mark.parametrize("jvm", ["elsewhere", *_long("zone", "executors")])
 @pytest.mark.parametrize("question", IN_ZONE)
 def test_instants_read_under_another_default_zone(answers, jvm, question):
     found = answers(jvm)[question]
     assert found.on == found.off
 
 
-@pytest.mark.parametrize("jvm", ["language", pytest.param("executors", marks=pytest.mark.long)])
+@pytest.mark.parametrize("jvm", ["elsewhere", *_long("language", "executors")])
 @pytest.mark.parametrize("question", ["upper", "lower"])
 def test_texts_turned_to_capitals_under_another_locale(answers, jvm, question):
     found = answers(jvm)[question]
@@ -126,7 +132,7 @@ def test_names_of_months_from_another_provider_of_locales(answers):
     assert found.on == found.off
 
 
-@pytest.mark.parametrize("jvm", [pytest.param("site", marks=pytest.mark.long), "alike"])
+@pytest.mark.parametrize("jvm", [*_long("site"), "alike"])
 def test_lines_indexed_where_a_site_file_of_hadoops_cuts_them(spark, folder, answers, jvm):
     answers(jvm)
     lines = folder / f"{jvm}.lines"
@@ -135,7 +141,7 @@ def test_lines_indexed_where_a_site_file_of_hadoops_cuts_them(spark, folder, ans
 
 
 def test_another_zone_makes_a_difference(folder, answers, spark):
-    here, there = child.answers(spark, folder), answers("zone")
+    here, there = child.answers(spark, folder), answers("elsewhere")
     for kind in ("orc", "micros", "int96"):
         assert any(here[name].off != there[name].off for name in here if name.startswith(kind)), kind
 
@@ -146,7 +152,7 @@ def test_a_jvm_alike_in_all_that_matters_skips(answers):
         assert found.skipped, name
 
 
-@pytest.mark.parametrize("jvm", ["zone", "language"])
+@pytest.mark.parametrize("jvm", ["elsewhere", *_long("zone", "language")])
 def test_numbers_are_skipped_whatever_the_zone_and_the_locale(answers, jvm):
     found = answers(jvm)["numbers"]
     assert (found.on, found.skipped) == (["2"], 2)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from skipstone.indexing.index import Index
     from tests.soundness.datasets import Made, Spec
 
-BATCH = 50
+BATCH, TOGETHER = 50, 10
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 # Tiny data: compiling fifty predicates takes far longer than interpreting them.
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
@@ -134,13 +134,18 @@ class Campaign:
         """Try predicates until so many were compared."""
         generator = self._generator(Random(f"predicates {self.spec.seed}"))
         chooser = Random(f"execution {self.spec.seed}")
+        waiting: list[tuple[Pair, Truth]] = []
         with conf(self.spark, self.spec.conf):
             while self.counts.pairs < pairs and self.counts.refused < 20 * pairs:
                 planned = list(self._planned(generator, min(BATCH, pairs - self.counts.pairs)))
                 for compared, truth in self._truths(planned):
                     self._compare(compared, truth)
-                    some = [n for n in range(len(compared)) if chooser.random() < executed]
-                    self._execute([compared[n] for n in some], [truth[n] for n in some])
+                    chosen = [pair for pair in zip(compared, truth, strict=True) if chooser.random() < executed]
+                    waiting += chosen
+                    while len(waiting) >= TOGETHER:
+                        self._execute(waiting[:TOGETHER])
+                        del waiting[:TOGETHER]
+            self._execute(waiting)
         return Outcome(self.spec, self.counts, self.failures)
 
     def _planned(self, generator: Any, count: int) -> Iterator[Pair]:
@@ -249,24 +254,25 @@ class Campaign:
         except SPARK_ERRORS:
             return {}
 
-    def _execute(self, pairs: Sequence[Pair], truth: list[Truth]) -> None:
-        """Run queries with skipping on and off, ten at a time in one job, and compare their rows."""
-        for start in range(0, len(pairs), 10):
-            some, known = pairs[start : start + 10], truth[start : start + 10]
-            try:
-                with skipping_off(self.spark):
-                    expected = self._rows(some)
-            except SPARK_ERRORS:
-                self.counts.not_comparable += len(some)
-                continue
-            found = self._rows(some)
-            self.counts.executed += len(some)
-            for pair, rows, wanted, k in zip(some, found, expected, known, strict=True):
-                if rows != wanted:
-                    self.failures.append(
-                        f"\nOTHER ROWS in {self.spec}\n  predicate: {pair.predicate}\n  columns: {self.made.ddl}\n"
-                        f"  without skipping {wanted}\n  with {rows}\n  as a projection {k.rows}"
-                    )
+    def _execute(self, chosen: Sequence[tuple[Pair, Truth]]) -> None:
+        """Run queries with skipping on and off, all in one job, and compare their rows."""
+        if not chosen:
+            return
+        pairs = [pair for pair, _ in chosen]
+        try:
+            with skipping_off(self.spark):
+                expected = self._rows(pairs)
+        except SPARK_ERRORS:
+            self.counts.not_comparable += len(pairs)
+            return
+        found = self._rows(pairs)
+        self.counts.executed += len(pairs)
+        for (pair, known), rows, wanted in zip(chosen, found, expected, strict=True):
+            if rows != wanted:
+                self.failures.append(
+                    f"\nOTHER ROWS in {self.spec}\n  predicate: {pair.predicate}\n  columns: {self.made.ddl}\n"
+                    f"  without skipping {wanted}\n  with {rows}\n  as a projection {known.rows}"
+                )
 
     def _rows(self, pairs: Sequence[Pair]) -> list[Counter[int]]:
         with conf(self.spark, INTERPRETED):

@@ -14,6 +14,14 @@ def soundness_report():
     return _REPORT
 
 
+@pytest.fixture(scope="session")
+def bench(spark, tmp_path_factory):
+    """What mutations and ignorance are tried on: see ``tests/scheduling.py``."""
+    from tests.soundness.bench import Bench
+
+    return Bench(spark, tmp_path_factory.mktemp("bench") / "data")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _without_noise():
     """Predicates that do not analyse are part of the plan; PySpark would log each with its stack trace."""

@@ -12,15 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from tests.soundness.bench import BENCH_TYPES, Bench
+from tests.soundness.bench import BENCH_TYPES
 from tests.soundness.planning import Seen, blurred, skipped_names, with_only
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def bench(spark, tmp_path_factory):
-    return Bench(spark, tmp_path_factory.mktemp("ignorance") / "data")
 
 
 def forget(names):

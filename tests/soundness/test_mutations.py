@@ -32,18 +32,13 @@ from skipstone.toolkit import like as _like
 from skipstone.toolkit.leaf import Affix, Among, Leaf, Pattern
 from skipstone.toolkit.like import Wildcard
 from tests.soundness.attack import text
-from tests.soundness.bench import CONF, Bench, collect_here
+from tests.soundness.bench import CONF, collect_here
 from tests.support import conf
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def bench(spark, tmp_path_factory):
-    return Bench(spark, tmp_path_factory.mktemp("bench") / "data")
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from skipstone.stores.parts import buckets
 from tests.soundness.campaign import Campaign, Counts, Outcome
 from tests.soundness.datasets import RAW_RULES, Spec
 from tests.soundness.planning import INDEX_TYPES
+from tests.soundness.sizes import PAIRS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +67,6 @@ SPECS = (
 # Making and indexing a dataset takes as long as planning a hundred predicates on it.
 _ONLY_LONG = {2, 5, 13, 16, 18, 20, 21, 23, 33, 34, 38, 40}
 EVERY_RUN = tuple(spec for spec in SPECS if spec.seed not in _ONLY_LONG)
-PAIRS, PAIRS_LONG = 256, 640
 EXECUTED = 0.1
 
 
@@ -95,8 +95,7 @@ class Runs:
 
 @pytest.fixture(scope="module")
 def runs(spark, tmp_path_factory, request):
-    long = request.config.getoption("--long")
-    return Runs(spark, tmp_path_factory.mktemp("soundness"), PAIRS_LONG if long else PAIRS)
+    return Runs(spark, tmp_path_factory.mktemp("soundness"), PAIRS.of(request.config))
 
 
 @pytest.mark.timeout(3600)

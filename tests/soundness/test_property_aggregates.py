@@ -17,6 +17,7 @@ import skipstone
 from skipstone import Dataset, MinMaxIndex
 from skipstone.engines.spark.planning import SparkPlanner, planner_of
 from skipstone.querying.plan_tally import FIELDS, UNKNOWN
+from tests.soundness.sizes import AGGREGATIONS, TALLIES
 from tests.soundness.test_property_top_k import DATASETS, _changed
 from tests.soundness.top_k import Table, Truth
 from tests.soundness.values import KINDS
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 _OBJECTS = 24
-_PREDICATES = 100
-_LONG_PREDICATES = 1500
-_RUNS, _LONG_RUNS = 2, 40
 _TOGETHER = 6
 _CONF = {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "UTC"}
 _NEVER = ("double", "float", "string", "binary", "decimal(38,10)")
@@ -49,7 +47,8 @@ class Asked:
     """Asks the planner what objects hold, as the bridge does; conditions come from Spark's own optimizer."""
 
     def __init__(self, spark: SparkSession, table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._spark, self._table = spark, table
+        self._df = table.read(spark)
+        self._spark = spark
         self._requests: list[dict[str, Any]] = []
         plan = SparkPlanner.plan
 
@@ -66,7 +65,7 @@ class Asked:
     def request(self, predicate: str) -> dict[str, Any]:
         """Plan a scan, and return what the bridge asked for."""
         self._requests.clear()
-        self._table.read(self._spark).where(predicate)._jdf.queryExecution().optimizedPlan()
+        self._df.where(predicate)._jdf.queryExecution().optimizedPlan()
         return self._requests[-1] if self._requests else {"condition": None}
 
     def held(self, predicate: str | None) -> dict[str, list[int]] | None:
@@ -143,8 +142,7 @@ def _run(spark: SparkSession, table: Table, predicates: list[str], counts: Count
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_counts_and_extremes_are_the_same(spark, tmp_path, name, pytestconfig, soundness_report, monkeypatch):
-    long = pytestconfig.getoption("--long")
-    counts = _campaign(spark, tmp_path / "t", name, monkeypatch, long=long)
+    counts = _campaign(spark, tmp_path / "t", name, monkeypatch, pytestconfig)
     soundness_report.append(f"counts and extremes, {name}: {dict(sorted(counts.items()))}")
     wanted = ["conditions", "matched wholly", "with WHERE", "ran", "answered in a run", "answered and read in a run"]
     wanted += [f"extremes of {kind}" for kind in DATASETS[name] if _is_exact(kind)]
@@ -152,7 +150,7 @@ def test_counts_and_extremes_are_the_same(spark, tmp_path, name, pytestconfig, s
 
 
 def _campaign(
-    spark: SparkSession, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, *, long: bool
+    spark: SparkSession, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, config: pytest.Config
 ) -> Counter[str]:
     random = Random(f"counts and extremes {name}")
     kinds = {f"c{n}_{KINDS[kind].family}": KINDS[kind] for n, kind in enumerate(DATASETS[name])}
@@ -162,7 +160,7 @@ def _campaign(
     counts: Counter[str] = Counter()
     with conf(spark, _CONF):
         Dataset(table.read(spark)).create_indexes(*(MinMaxIndex(column) for column in kinds))
-        predicates = [table.predicate() for _ in range(_LONG_PREDICATES if long else _PREDICATES)]
+        predicates = [table.predicate() for _ in range(TALLIES.of(config))]
         truth = Truth(spark, table, predicates)
         asked = Asked(spark, table, monkeypatch)
         for number, predicate in enumerate([*predicates, None]):
@@ -183,6 +181,6 @@ def _campaign(
             if changed:
                 _changed(table)
             table.read(spark).createOrReplaceTempView("tally_t")
-            for _ in range(_LONG_RUNS if long else _RUNS):
+            for _ in range(AGGREGATIONS.of(config)):
                 _run(spark, table, predicates, counts)
     return counts

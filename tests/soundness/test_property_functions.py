@@ -18,6 +18,7 @@ from tests.soundness.functions import (
     make_function_dataset,
     register,
 )
+from tests.soundness.sizes import FUNCTION_PAIRS
 from tests.support import conf
 
 if TYPE_CHECKING:
@@ -34,8 +35,7 @@ SPECS = (
     Spec(4, types=FUNCTION_TYPES, objects=14, ansi=True, split=True),
 )
 EVERY_RUN = tuple(spec for spec in SPECS if spec.seed in {1, 3})
-PAIRS, PAIRS_LONG = 360, 720
-EXECUTED = 0.1
+EXECUTED = 0.05
 
 
 class FunctionCampaign(Campaign):
@@ -62,7 +62,7 @@ class FunctionCampaign(Campaign):
 
 @pytest.fixture(scope="module")
 def outcomes(spark, tmp_path_factory, request):
-    pairs = PAIRS_LONG if request.config.getoption("--long") else PAIRS
+    pairs = FUNCTION_PAIRS.of(request.config)
     folder = tmp_path_factory.mktemp("functions")
     found = {}
 

@@ -15,11 +15,12 @@ import pytest
 from skipstone import BloomFilterIndex, Dataset, MinMaxIndex, ValueListIndex
 from tests.soundness.join_questions import Fact, JoinQuestion, make_numbered
 from tests.soundness.joins import FILES, KEYS, write_fact
+from tests.soundness.sizes import KEY_SETS
 
 pytestmark = pytest.mark.slow
 
-SETS, MANY, LARGE = 64, 3, 1400
-"""Of each fact, key and operator: so many sets of a few rows, and so many of more than a thousand."""
+MANY, LARGE = 3, 1400
+"""Of each fact, key and operator: so many sets of more than a thousand rows."""
 INDEXES = {
     "bounds": [MinMaxIndex("*"), MinMaxIndex("st.a")],
     "values": [*map(ValueListIndex, ("i", "s", "c", "x", "r", "st.a")), *map(BloomFilterIndex, ("l", "t", "b", "d"))],
@@ -42,7 +43,6 @@ def numbers(random: Random) -> list[int | None]:
 
 @pytest.fixture(scope="module")
 def outcome(spark, tmp_path_factory, request):
-    long = request.config.getoption("--long")
     random, asked, skipped, lost = Random("keys of joins"), Counter(), Counter(), []
     former = {name: spark.conf.get(name) for name in _PLANNING}
     for name, chosen in _PLANNING.items():
@@ -58,7 +58,7 @@ def outcome(spark, tmp_path_factory, request):
             for key, op in product(KEYS, ("=", "<=>")):
                 question = JoinQuestion(spark, held, drawn, key, op)
                 small = len(drawn) - 2 * LARGE
-                starts = [random.randrange(small) for _ in range(SETS * (20 if long else 1))]
+                starts = [random.randrange(small) for _ in range(KEY_SETS.of(request.config))]
                 sets = [(first, first + random.choice((1, 1, 2, 3, 5, 8, 20))) for first in starts]
                 sets += [(small + random.randrange(LARGE), len(drawn)) for _ in range(MANY)]
                 for first, last in sets:
@@ -78,7 +78,7 @@ def test_no_object_with_a_key_is_left_out(outcome, soundness_report):
     asked, skipped, lost = outcome
     soundness_report.append(f"keys of joins: {sum(asked.values())} sets, objects skipped: {dict(skipped)}")
     assert not lost, "\n".join(lost[:5]) + f"\n{len(lost)} in all"
-    assert sum(asked.values()) >= 2 * 2 * len(KEYS) * SETS
+    assert sum(asked.values()) >= 2 * 2 * len(KEYS) * KEY_SETS.every_run
 
 
 @pytest.mark.timeout(3600)

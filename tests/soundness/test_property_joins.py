@@ -11,6 +11,7 @@ import pytest
 
 from skipstone import BloomFilterIndex, Dataset, MinMaxIndex, ValueListIndex, skipping_stats
 from tests.soundness.joins import KEEPING, KEYS, SKIPPING, Joins, Query, make_dimensions, write_fact, write_file
+from tests.soundness.sizes import JOIN_ROUNDS, JOINS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-QUERIES, QUERIES_LONG, BATCH = 288, 6000, 12
+BATCH = 12
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """Compiling takes longer than all the rest of these queries."""
 FACTS = ("bounds", "values")
@@ -109,12 +110,11 @@ class _Answers(dict):
 
 @pytest.fixture(scope="module")
 def campaign(spark, tmp_path_factory, request):
-    long = request.config.getoption("--long")
     former = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     made = JoinCampaign(spark, tmp_path_factory.mktemp("joins"))
     try:
-        made.run(QUERIES_LONG if long else QUERIES, 25 if long else 2)
+        made.run(JOINS.of(request.config), JOIN_ROUNDS.of(request.config))
         yield made
     finally:
         spark.conf.set("spark.sql.session.timeZone", former)
@@ -123,7 +123,7 @@ def campaign(spark, tmp_path_factory, request):
 @pytest.mark.timeout(3600)
 def test_joins_answer_as_without_their_keys(campaign):
     assert not campaign.failures, "".join(campaign.failures[:5]) + f"\n\n{len(campaign.failures)} failures"
-    assert sum(campaign.queries.values()) >= QUERIES - BATCH
+    assert sum(campaign.queries.values()) >= JOINS.every_run
 
 
 @pytest.mark.timeout(3600)

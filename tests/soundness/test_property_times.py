@@ -13,6 +13,7 @@ import pytest
 from skipstone import BloomFilterIndex, Dataset, GapListIndex, HybridIndex, MinMaxIndex, ValueListIndex
 from tests.soundness.campaign import Campaign, Counts, _names
 from tests.soundness.datasets import Spec
+from tests.soundness.sizes import TIME_PAIRS
 from tests.soundness.times import KINDS, ZONES, TimedNode, TimePredicates, make_times_dataset
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 TYPES = ("minmax", "valuelist", "hybrid", "gaplist", "bloomfilter")
-PAIRS = 31
 EXECUTED = 0.0
 
 
@@ -73,14 +73,14 @@ class TimesCampaign(Campaign):
 def campaign(spark, tmp_path_factory, request):
     made = TimesCampaign(spark, tmp_path_factory.mktemp("times"))
     for seed, zone in enumerate(ZONES):
-        made.ask(zone, seed, PAIRS * 12 if request.config.getoption("--long") else PAIRS)
+        made.ask(zone, seed, TIME_PAIRS.of(request.config))
     return made
 
 
 @pytest.mark.timeout(3600)
 def test_no_object_with_a_matching_row_is_skipped(campaign):
     assert not campaign.failures, "".join(campaign.failures[:5]) + f"\n\n{len(campaign.failures)} failures"
-    assert campaign.counts.pairs >= PAIRS * len(ZONES)
+    assert campaign.counts.pairs >= TIME_PAIRS.every_run * len(ZONES)
 
 
 @pytest.mark.timeout(3600)

@@ -14,6 +14,7 @@ import pytest
 
 import skipstone
 from skipstone import Dataset, MinMaxIndex
+from tests.soundness.sizes import TOP_QUERIES
 from tests.soundness.top_k import NAMES, Query, Table, Truth, make_query
 from tests.soundness.values import KINDS
 from tests.support import conf
@@ -27,8 +28,6 @@ pytestmark = pytest.mark.slow
 
 _OBJECTS = 24
 _PREDICATES = 30
-_QUERIES = 90
-_LONG_QUERIES = 500
 _RUN_EVERY = 15
 _CONF = {"spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "UTC"}
 
@@ -95,8 +94,7 @@ def totals():
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_the_first_rows_are_the_same(spark, tmp_path, name, totals, pytestconfig, soundness_report):
-    queries = _LONG_QUERIES if pytestconfig.getoption("--long") else _QUERIES
-    counts = _campaign(spark, tmp_path / "t", name, queries)
+    counts = _campaign(spark, tmp_path / "t", name, TOP_QUERIES.of(pytestconfig))
     soundness_report.append(f"top-k, {name}: {dict(sorted(counts.items()))}")
     wanted = [
         "ordered",

@@ -10,19 +10,19 @@ import pytest
 from tests.soundness.campaign import INTERPRETED, SPARK_ERRORS, Campaign, truths
 from tests.soundness.datasets import RAW_RULES, Spec
 from tests.soundness.predicates import Generator
+from tests.soundness.sizes import TERNARY
 from tests.support import conf
 
 pytestmark = pytest.mark.slow
 
 SPECS = (Spec(51, objects=8), Spec(52, objects=8, families=("float", "string", "boolean"), excluded_rules=RAW_RULES))
-PREDICATES = 60
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: f"seed-{spec.seed}")
 def test_a_predicate_its_negation_and_its_unknown_split_the_rows(spark, tmp_path, spec, request):
     campaign = Campaign(spark, spec, tmp_path / "dataset")
     generator = Generator(campaign.made, Random("ternary"))
-    wanted = PREDICATES * (3 if request.config.getoption("--long") else 1)
+    wanted = TERNARY.of(request.config)
     tried = skipped = 0
     # What Spark pushes into Parquet loses NaN, and dates that the Julian calendar lacks, by itself.
     with conf(spark, {**spec.conf, "spark.sql.parquet.filterPushdown": "false"}):

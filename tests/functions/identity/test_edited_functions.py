@@ -149,6 +149,7 @@ def test_a_module_that_is_edited_after_workers_imported_it(applications):
     assert "changed after this application started" in said["refused with a version"]
 
 
+@pytest.mark.long
 def test_what_was_said_of_a_module_is_taken_back_when_it_is_edited(applications):
     """A function that is pickled by reference has the same bytes before and after: promises and versions see more."""
     applications.write("promised.py", "def small(n):\n    return n < 5\n")

@@ -64,7 +64,8 @@ def servers():
     _urls.clear()
 
 
-# What holds of both servers is asked of one of them in every run. The other has tests of its own there.
+# What holds of both servers is asked of one of them in every run: a second server takes as long to start as all these
+# tests take. With ``--long`` both are asked.
 EACH = [pytest.param(kind, marks=() if kind == "elasticsearch" else pytest.mark.long) for kind in KINDS]
 
 
@@ -73,9 +74,9 @@ def url(request) -> str:
     return server(request.param)
 
 
-# For tests of what does not depend on the server: the one or the other.
+# For tests of what does not depend on the server: the one or, with ``--long``, the other too.
 on_elasticsearch = pytest.mark.parametrize("url", ["elasticsearch"], indirect=True)
-on_opensearch = pytest.mark.parametrize("url", ["opensearch"], indirect=True)
+on_opensearch = pytest.mark.parametrize("url", EACH, indirect=True)
 
 
 @pytest.fixture
