@@ -4,7 +4,7 @@ import scala.reflect.ClassTag
 
 import org.apache.spark.Partition
 import org.apache.spark.rdd.RDD
-import org.apache.spark.sql.catalyst.plans.physical.KeyGroupedPartitioning
+import org.apache.spark.sql.catalyst.plans.physical.{SinglePartition, UnknownPartitioning}
 import org.apache.spark.sql.connector.read.Scan
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.v2.{BatchScanExec, DataSourceRDD}
@@ -22,7 +22,10 @@ private[skipstone] class IcebergGuard(scan: BatchScanExec, planned: IcebergScan)
   }.toArray)
 
   override def over[T: ClassTag](kept: RDD[T], execute: SparkPlan => RDD[T]): Option[RDD[T]] = {
-    val grouped = scan.outputPartitioning.isInstanceOf[KeyGroupedPartitioning]
+    val grouped = scan.outputPartitioning match { // by keys, the class of which has another name in every other release
+      case _: UnknownPartitioning | SinglePartition => false
+      case _ => true
+    }
     if (scan.supportsColumnar && !still.isLookedUp && !still.verifies) Some(kept)
     else if (IcebergGuard.partitions(kept).isEmpty) None
     else {
