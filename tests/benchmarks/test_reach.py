@@ -64,14 +64,14 @@ def test_the_page_has_what_was_measured(tmp_path):
     asking = Row("asking", 39.2, "ms", 30, "8,192 objects")
     rows = [row.described() for row in benchmark._rows({"Q1": QUERY}, 1, small=False)]
     results = {
-        "machine": {"cores": 2, "memory_gb": 25.3, "pyspark": "4.3.0"},
+        "machine": {"cores": 2, "processor": "P", "memory_gb": 25.3, "pyspark": "4.3.0"},
         "runs": {"joins": {**run, "rows": [star.described(), asking.described()]}, "tpch": {**run, "rows": rows}},
     }
     (tmp_path / "full.json").write_text(json.dumps(results))
     text = reach.section(tmp_path / "full.json")
     assert "| star | 19.6 x | 16.4 to 25.8 | 17 x |  | ≥ 10 x: met |" in text
     assert "| asking | 39.2 ms |  |  |  | ≤ 30 ms: **missed** |" in text
-    assert "**joins.** 8,192 objects. 2 cores, 25 GB, Spark 4.3.0; load 0.3 at the start, 12 s in all" in text
+    assert "**joins.** 8,192 objects. 2 cores (P), 25 GB, Spark 4.3.0; load 0.3 at the start, 12 s in all" in text
     assert "| Q1 | 3 s | 0.5 | 0.25 | 0.25 | 0.667 | 25 %, 75 % | 40 %, 80 % | 50 ms | ≤ 1.05: met |" in text
     assert "`top_k` has no result at the full scale yet." in text
     assert reach.section(tmp_path / "none.json").count("no result") == 4
