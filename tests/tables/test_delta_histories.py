@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CORE = 12
 LONG = 300
-STEPS = 5
+STEPS = 4
 ROWS = 12
 # Queries of a few rows cost less than compiling them does.
 INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
@@ -47,6 +47,8 @@ class History:
             properties["delta.columnMapping.mode"] = self.mapped
         if self.random.random() < 0.3:
             properties["delta.enableRowTracking"] = "true"
+        if self.random.random() < 0.7:
+            properties["delta.dataSkippingNumIndexedCols"] = "0"  # what Delta prunes itself tells nothing of us
         said = ", ".join(f"'{key}'='{value}'" for key, value in properties.items())
         where = "PARTITIONED BY (p)" if self.partitioned else ""
         self.sql(f"CREATE TABLE {self.name} (a BIGINT, s STRING, p BIGINT) USING delta {where} TBLPROPERTIES ({said})")
@@ -72,7 +74,7 @@ class History:
             for name, kind in self.columns.items()
         }
         made["p"] = f"{self.random.randrange(3)}L"
-        rows = self.spark.range(0, ROWS, 1, 2).selectExpr(*(f"{sql} AS {name}" for name, sql in made.items()))
+        rows = self.spark.range(0, ROWS, 1, 4).selectExpr(*(f"{sql} AS {name}" for name, sql in made.items()))
         rows.write.format("delta").mode("append").save(self.path)
 
     def delete(self) -> None:

@@ -87,7 +87,7 @@ private object DeltaDescribed {
 private class DeltaTableScan(rel: LogicalRelation, session: classic.SparkSession) extends TableScan {
   private val fs = rel.relation.asInstanceOf[HadoopFsRelation]
   private val base = fs.location.asInstanceOf[PreparedDeltaFileIndex]
-  private lazy val files = base.preparedScan.files
+  private lazy val files = base.preparedScan.files.distinctBy(_.path)
 
   override val described: Described = new DeltaDescribed(rel, session)
   override def location: AnyRef = base
@@ -152,7 +152,7 @@ private[skipstone] class SkippingDeltaIndex(
 private class MeasuredDelta(rel: LogicalRelation, override val session: classic.SparkSession, base: PreparedDeltaFileIndex)
   extends MeasuredTable {
   private val fs = rel.relation.asInstanceOf[HadoopFsRelation]
-  private lazy val files = base.matchingFiles(Nil, Nil)
+  private lazy val files = base.matchingFiles(Nil, Nil).distinctBy(_.path)
 
   override def output: Seq[Attribute] = rel.output
   override lazy val listing: Listing = DeltaTables.listing(base, files)
