@@ -295,7 +295,7 @@ def _run_all(spark: SparkSession, seeds: range | list[int]) -> None:
     print(f"{len(histories)} histories, {reads} reads equal, {skipped} objects skipped")
     refused = [line for h in histories for line in h.log if "was refused" in line]
     assert len(refused) <= len(histories), refused
-    assert skipped > reads  # more than an object a read
+    assert 2 * skipped > reads  # of a table with a dozen files at most
 
 
 def test_a_dozen(spark):
