@@ -120,7 +120,7 @@ class Campaign:
             if type_ not in TEXT_TYPES or "string" in {c.kind.family for c in self.made.columns if len(c.path) == 1}
             for column in ("*", *(nested if type_ not in TEXT_TYPES else ()))
         ]
-        splits = {"spark.sql.files.maxPartitionBytes": "256", "spark.sql.files.openCostInBytes": "0"}
+        splits = {"spark.sql.files.maxPartitionBytes": "1024", "spark.sql.files.openCostInBytes": "0"}
         with conf(self.spark, splits if self.spec.split else {}):
             report = Dataset(self.df).create_indexes(*wanted)
         assert report.indexed >= 1, f"{self.spec}: nothing was indexed: {report}"
