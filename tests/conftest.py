@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from skipstone.engines.spark.session import configure
 from tests.every_run import is_long
-from tests.scheduling import DEAREST, FilesTogether
+from tests.scheduling import DEAREST, files_together
 from tests.shared_classes import OPTIONS, archive_options
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> FilesTogether | None:
-    return FilesTogether(config, log) if config.getvalue("dist") == "loadfile" else None
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object | None:
+    return files_together(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(trylast=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from xdist.scheduler import LoadScopeScheduling
-
-__all__ = ["DEAREST", "FilesTogether"]
+__all__ = ["DEAREST", "files_together"]
 
 TOGETHER = {"tests/soundness/test_ignorance.py": "tests/soundness/test_mutations.py"}
 """By file: another that has the same fixtures of the session."""
@@ -20,9 +18,13 @@ DEAREST = (
 """What begins first, so that no worker is left with one of them at the end; then what is marked ``slow``."""
 
 
-class FilesTogether(LoadScopeScheduling):
-    """Hands out whole files."""
+def files_together(config: object, log: object) -> object:
+    """Make what hands out whole files; environments in which one worker runs have no xdist."""
+    from xdist.scheduler import LoadScopeScheduling
 
-    def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        return TOGETHER.get(file, file)
+    class FilesTogether(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return TOGETHER.get(file, file)
+
+    return FilesTogether(config, log)

@@ -16,7 +16,8 @@ private[skipstone] object OwnClasses {
     case loader: URLClassLoader if loader ne ClassLoader.getSystemClassLoader =>
       val jar = new JarFile(Paths.get(getClass.getProtectionDomain.getCodeSource.getLocation.toURI).toFile)
       try jar.entries.asScala.map(_.getName).filter(_.endsWith(".class")).foreach { name =>
-        Class.forName(name.stripSuffix(".class").replace('/', '.'), false, loader)
+        try Class.forName(name.stripSuffix(".class").replace('/', '.'), false, loader)
+        catch { case _: LinkageError => } // it is a kind of a table format's own class, and the format is not there
       } finally jar.close()
     case _ => // on the class path
   }
