@@ -54,7 +54,7 @@ case class AnsweredAggregateExec(left: SparkPlan, right: SparkPlan, @transient a
     val held = answer.holds
     answer.exchange match {
       case None => sparkContext.union(read, if (held) known else right.execute())
-      case Some(_) if held => sparkContext.union(read, known).coalesce(1).map(_.copy()).persist(StorageLevel.MEMORY_AND_DISK)
+      case Some(_) if held => sparkContext.union(read, known).coalesce(1).map(new Copied).persist(StorageLevel.MEMORY_AND_DISK)
       case Some(exchange) => exchange.withNewChildren(Seq(right)).execute()
     }
   }
@@ -63,4 +63,9 @@ case class AnsweredAggregateExec(left: SparkPlan, right: SparkPlan, @transient a
     if (answer.buffers.isEmpty) sparkContext.emptyRDD[InternalRow] else sparkContext.parallelize(answer.buffers, 1)
 
   override protected def withNewChildrenInternal(newLeft: SparkPlan, newRight: SparkPlan): SparkPlan = copy(newLeft, newRight)
+}
+
+/** A row that outlives the iterator which gave it. A class with a name, as all that jobs run: see [[OwnClasses]]. */
+private class Copied extends (InternalRow => InternalRow) with Serializable {
+  override def apply(row: InternalRow): InternalRow = row.copy()
 }
