@@ -18,7 +18,7 @@ from skipstone import BloomFilterIndex, Dataset, HybridIndex, MinMaxIndex, Value
 from skipstone.engines.spark import arrow_job
 from skipstone.indexing import collect
 from tests.soundness.attack import age
-from tests.soundness.campaign import SPARK_ERRORS, truths
+from tests.soundness.campaign import SPARK_ERRORS, Campaign, truths
 from tests.soundness.datasets import RAW_RULES, Column, Made, Spec
 from tests.soundness.planning import Asked, Capture, skipped_names
 from tests.soundness.predicates import Generator
@@ -133,20 +133,30 @@ class Case:
 class Bench:
     """The dataset, indexed for real, and the cases on it."""
 
+    file = Campaign.file
+
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark = spark
         self.path = str(folder)
         _write(folder)
-        self.df: DataFrame = spark.read.schema(_DDL).parquet(self.path)
+        self.df = self._read()
         with conf(spark, CONF):
             Dataset(self.df).create_indexes(*indexes())
             self.cases = list(self._cases())
+
+    def _read(self) -> DataFrame:
+        """Read the dataset as it is indexed and queried."""
+        return self.spark.read.schema(DDL).parquet(self.path)
+
+    def _plan(self, query: Any) -> None:
+        """Let Spark plan a query of the JVM, as far as the planner is asked."""
+        query.inputFiles()
 
     def _cases(self) -> Iterator[Case]:
         """Plan the crafted predicates and some random ones, and learn the truth of them."""
         crafted = [p for line in CRAFTED.strip().splitlines() for p in line.split("|")]
         pools = {(name,): KINDS[kind].pool(Random(name), 12) for name, kind in _KINDS.items()}
-        made = Made(Spec(0), self.path, _DDL, [Column((n,), KINDS[k]) for n, k in _KINDS.items()], pools)
+        made = Made(Spec(0), self.path, DDL, [Column((n,), KINDS[k]) for n, k in _KINDS.items()], pools)
         generator = Generator(made, Random("bench"))
         predicates = [*crafted, *(str(generator.predicate()) for _ in range(100))]
         with conf(self.spark, RAW):
@@ -160,7 +170,7 @@ class Bench:
 
     def _learned(self, planned: Sequence[tuple[str, Asked]]) -> Iterator[Case]:
         try:
-            known = truths(self.spark, self.df, [p for p, _ in planned], row="i")
+            known = truths(self.spark, self.df, [p for p, _ in planned], row="i", file=self.file)
         except SPARK_ERRORS:
             if len(planned) == 1:
                 return
@@ -174,7 +184,7 @@ class Bench:
     def _planned(self, predicate: str) -> Asked | None:
         with Capture() as asked:
             try:
-                self.df._jdf.filter(predicate).inputFiles()
+                self._plan(self.df._jdf.filter(predicate))
             except SPARK_ERRORS:
                 return None
         return asked[-1] if asked else None
@@ -266,4 +276,4 @@ def _repeated(values: list[Any], rows: int) -> list[Any]:
     return [values[n % len(values)] for n in range(rows)]
 
 
-_DDL = ", ".join(f"{name} {kind}" for name, kind in _KINDS.items())
+DDL = ", ".join(f"{name} {kind}" for name, kind in _KINDS.items())

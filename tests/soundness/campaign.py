@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from skipstone.indexing.index import Index
     from tests.soundness.datasets import Made, Spec
+    from tests.soundness.planning import Asked
 
 BATCH, TOGETHER = 50, 10
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
@@ -90,6 +91,9 @@ class Pair:
 class Campaign:
     """A dataset, indexed, with what is needed to plan on it and to know the truth."""
 
+    file = "_metadata.file_name"
+    """How SQL tells the object of a row."""
+
     def __init__(self, spark: SparkSession, spec: Spec, folder: Path) -> None:
         self.spark = spark
         self.spec = spec
@@ -101,7 +105,11 @@ class Campaign:
                 self.made: Made = make_dataset(spark, spec, folder)
             self.df = self.made.read(spark)
             self._create_indexes()
-        self.everything = frozenset(_names(self.df._jdf.inputFiles()))
+        self.everything = self._objects()
+
+    def _objects(self) -> frozenset[str]:
+        """Name the dataset's objects, those without rows too."""
+        return frozenset(_names(self.df._jdf.inputFiles()))
 
     def _create_indexes(self) -> None:
         nested = [c.sql for c in self.made.columns if len(c.path) > 1]
@@ -163,12 +171,11 @@ class Campaign:
         capture = Capture()
         with capture as asked:
             try:
-                files = self.df._jdf.filter(str(predicate)).inputFiles()
+                kept = self._kept(self.df._jdf.filter(str(predicate)), asked)
             except SPARK_ERRORS:
                 return None
         if capture.problems:
             self.failures.append(f"\nERROR IN PLANNING {predicate} in {self.spec}: {capture.problems}")
-        kept = frozenset(_names(files))
         type_ = type_ or next(self._types)
         if not asked:  # Spark found that no row can match, and planned no scan
             return Pair(predicate, kept, type_, frozenset(), frozenset())
@@ -178,12 +185,16 @@ class Campaign:
         )
         return Pair(predicate, kept, type_, skipped_names(asked[-1], only), skipped_names(asked[-1], counts))
 
+    def _kept(self, planned: Any, asked: Sequence[Asked]) -> frozenset[str]:
+        """Let Spark plan a query of the JVM; name the objects that it would read."""
+        return frozenset(_names(planned.inputFiles()))
+
     def _truths(self, pairs: Sequence[Pair]) -> Iterator[tuple[Sequence[Pair], list[Truth]]]:
         """Learn the truth of all predicates at once; if one of them raises an error, halve until it is alone."""
         if not pairs:
             return
         try:
-            yield pairs, truths(self.spark, self.df, [p.predicate for p in pairs])
+            yield pairs, truths(self.spark, self.df, [p.predicate for p in pairs], file=self.file)
         except SPARK_ERRORS:
             if len(pairs) == 1:
                 self.counts.not_comparable += 1
@@ -209,7 +220,7 @@ class Campaign:
         if not wrong:
             return {}
         with skipping_off(self.spark):
-            rows = self.df.where(str(predicate)).selectExpr("_metadata.file_name").distinct().collect()
+            rows = self.df.where(str(predicate)).selectExpr(self.file).distinct().collect()
         returned = {row[0] for row in rows}
         return {way: names & returned for way, names in wrong.items() if names & returned}
 
@@ -218,7 +229,7 @@ class Campaign:
         smallest, wrong = self._shrunk(pair, wrong)
         name = min(min(lost) for lost in wrong.values())
         with skipping_off(self.spark):
-            row = self.df.where(str(smallest)).where(f"_metadata.file_name = '{name}'").first()
+            row = self.df.where(str(smallest)).where(f"{self.file} = '{name}'").first()
         with skipstone.skipping_stats(self.spark) as stats:
             self.df._jdf.filter(str(smallest)).inputFiles()
         self.failures.append(
@@ -249,7 +260,7 @@ class Campaign:
         if pair is None:
             return {}
         try:
-            (known,) = truths(self.spark, self.df, [predicate])
+            (known,) = truths(self.spark, self.df, [predicate], file=self.file)
             return self._confirmed(predicate, wrong_skips(pair, known))
         except SPARK_ERRORS:
             return {}
@@ -299,11 +310,13 @@ class Truth:
     null: int
 
 
-def truths(spark: SparkSession, df: DataFrame, predicates: Sequence[Any], row: str = "rid") -> list[Truth]:
+def truths(
+    spark: SparkSession, df: DataFrame, predicates: Sequence[Any], row: str = "rid", file: str = Campaign.file
+) -> list[Truth]:
     """Evaluate predicates as columns of one projection, without skipping."""
     with conf(spark, {**INTERPRETED, "spark.skipstone.enabled": "false"}):
         marks = [f"({p}) AS p{n}" for n, p in enumerate(predicates)]
-        table = df.selectExpr("_metadata.file_name AS file", f"{row} AS rid", *marks).toArrow()
+        table = df.selectExpr(f"{file} AS file", f"{row} AS rid", *marks).toArrow()
     files, rids = table["file"].to_pylist(), table["rid"].to_pylist()
     found = []
     for n in range(len(predicates)):

@@ -29,7 +29,14 @@ _NOT_IN = {
     "orc": ("months", "seconds", "clock"),
     "json": ("clock", "months", "seconds"),
     "csv": ("binary", "clock", "months", "seconds"),
+    "delta": ("clock", "months", "seconds"),
+    "iceberg": ("clock", "months", "seconds"),
 }
+TABLES = {
+    "delta": {"delta.columnMapping.mode": "name", "delta.dataSkippingNumIndexedCols": "0"},
+    "iceberg": {"write.metadata.metrics.default": "none", "write.distribution-mode": "none"},
+}
+"""Formats whose own snapshot names the files: properties by which they hold odd names, and prune nothing themselves."""
 # Without these rules conditions reach the planner in forms that it rarely sees: casts not unwrapped, LIKE as written,
 # IN with NULLs, constants not folded, NOT not pushed down.
 RAW_RULES = (
@@ -126,12 +133,19 @@ def make_dataset(spark: SparkSession, spec: Spec, folder: Path) -> Made:
         _write(table, source / f"object-{number:03d}.parquet", random)
     if source.name != "data":
         _rewrite(spark, spec, ddl, str(source), str(folder / "data"))
-    _age(folder / "data")
+    if spec.format not in TABLES:  # whose log knows when a file was written
+        _age(folder / "data")
     inferred = (
         spec.inferred and spec.format == "parquet" and not any(c.kind.family in ("months", "seconds") for c in columns)
     )
     options = {"header": "true"} if spec.format == "csv" else {}
-    return Made(spec, str(folder / "data"), None if inferred else ddl, columns, pools, options)
+    path = _table_name(spec) if spec.format == "iceberg" else str(folder / "data")
+    return Made(spec, path, None if inferred or spec.format in TABLES else ddl, columns, pools, options)
+
+
+def _table_name(spec: Spec) -> str:
+    """Name a table of the catalog that sessions with Iceberg have."""
+    return f"ice.db.dataset_{spec.seed}"
 
 
 def _version_types(spark: SparkSession) -> tuple[str, ...]:
@@ -212,7 +226,13 @@ def _rewrite(spark: SparkSession, spec: Spec, ddl: str, source: str, target: str
     df = spark.read.schema(ddl).parquet(source)
     options = {"header": "true"} if spec.format == "csv" else {}
     clustered = df.repartitionByRange(spec.objects, "_metadata.file_path").sortWithinPartitions("rid")
-    clustered.write.format(spec.format).options(**options).save(target)
+    if spec.format == "iceberg":
+        writer = clustered.writeTo(_table_name(spec)).using("iceberg")
+        for name, value in TABLES["iceberg"].items():
+            writer = writer.tableProperty(name, value)
+        writer.create()
+        return
+    clustered.write.format(spec.format).options(**options, **TABLES.get(spec.format, {})).save(target)
 
 
 def _age(folder: Path) -> None:

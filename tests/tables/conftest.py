@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import tempfile
@@ -50,6 +51,12 @@ def spark() -> Iterator[SparkSession]:
     yield session
     session.stop()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _without_noise() -> None:
+    """Predicates that do not analyse are part of the plan; PySpark would log each with its stack trace."""
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 
 
 @pytest.fixture
