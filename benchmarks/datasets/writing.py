@@ -23,8 +23,10 @@ Write = Callable[[int, Path], None]
 
 
 def folder() -> Path:
-    """Give the folder of generated data."""
-    return Path(os.environ.get("SKIPSTONE_BENCH_DATA") or Path(__file__).parent.parent / "data").resolve()
+    """Give the folder of generated data, made if it is not there."""
+    chosen = Path(os.environ.get("SKIPSTONE_BENCH_DATA") or Path(__file__).parent.parent / "data").resolve()
+    chosen.mkdir(parents=True, exist_ok=True)
+    return chosen
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def run(*arguments: str, folder: Path, timeout: int) -> tuple[int, str]:
             stdout=file,
             stderr=file,
             stdin=subprocess.DEVNULL,
-            cwd=_REPOSITORY if arguments[:2] == ("-m", "pytest") else folder,
+            cwd=_REPOSITORY if arguments[0] == "-m" else folder,
             env=environment,
             timeout=timeout,
         )
