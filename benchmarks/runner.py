@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -74,8 +75,8 @@ def _run(name: str, scale: str) -> dict[str, Any]:
     return {**run, "rows": run.pop("answer", [])}
 
 
-def run_child(arguments: list[str], log: Path) -> dict[str, Any]:
-    """Run a module that writes its answer as JSON to the file that ``--child`` names.
+def run_child(arguments: list[str], log: Path, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Run a module that writes its answer as JSON to the file that ``--child`` names, with some environment besides.
 
     Gives when it ran, its seconds, the load before it, and ``answer``, or ``failed`` with the end of its log.
     """
@@ -85,7 +86,8 @@ def run_child(arguments: list[str], log: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, log.open("w") as output:
         file = Path(folder) / "answer.json"
         command = [sys.executable, "-m", *arguments, "--child", str(file)]
-        done = subprocess.run(command, stdout=output, stderr=output, cwd=HERE.parent, check=False)
+        variables = {**os.environ, **(environment or {})}
+        done = subprocess.run(command, stdout=output, stderr=output, cwd=HERE.parent, env=variables, check=False)
         answer = json.loads(file.read_text()) if done.returncode == 0 and file.exists() else None
     run: dict[str, Any] = {
         "when": datetime.now(UTC).isoformat(timespec="minutes"),

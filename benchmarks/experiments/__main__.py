@@ -1,7 +1,8 @@
 """``python -m benchmarks.experiments [names…] [--scale small|medium|full] [--storage local|s3]``: run and write up.
 
 Each experiment runs in a process of its own and keeps its record as soon as it is done; ``docs/experiments.md`` and the
-plots are made from the records that there are, of this run or of earlier ones.
+plots are made from the records that there are, of this run or of earlier ones.  A run that was broken off goes on when
+the same command is given again (``progress``).
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from typing import Any
 from benchmarks import machine
 from benchmarks.conditions import Conditions
 from benchmarks.experiments import page
+from benchmarks.experiments.progress import STEPS, Progress
 from benchmarks.experiments.record import NAMES, RESULTS, SCALES, Record, result_file, save
 from benchmarks.runner import LOGS, run_child
+
+OPTIONS = ("scale", "storage", "latency", "bandwidth", "threads")
 
 
 def main() -> int:
@@ -33,11 +37,7 @@ def main() -> int:
         run = import_module(f"benchmarks.experiments.{arguments.names[0]}").run
         arguments.child.write_text(json.dumps(run(SCALES[arguments.scale], conditions).described()))
         return 0
-    failed = 0
-    if not arguments.page:
-        here = machine.describe_machine()
-        names = arguments.names or NAMES
-        failed = sum(not _run(name, arguments, here) for name in names)
+    failed = 0 if arguments.page else _run_all(arguments)
     print(page.write(arguments.results), file=sys.stderr)
     return 1 if failed else 0
 
@@ -53,6 +53,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--bandwidth", type=float, default=50, metavar="MB/S", help="of one answer of s3 (default 50)")
     parser.add_argument("--threads", type=int, default=0, help="tasks at a time (default: cores, on s3 four a core)")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the records")
+    parser.add_argument("--anew", action="store_true", help="measure again what a run that was broken off had done")
     parser.add_argument("--page", action="store_true", help="run nothing, only make page and plots from the records")
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -62,14 +63,38 @@ def _arguments() -> argparse.Namespace:
     return arguments
 
 
-def _run(name: str, arguments: argparse.Namespace, here: dict[str, Any]) -> bool:
+def _run_all(arguments: argparse.Namespace) -> int:
+    """Run what is not done yet; return how many experiments failed."""
+    here = machine.describe_machine()
+    options = {option: getattr(arguments, option) for option in OPTIONS}
+    run = {**options, "results": str(arguments.results), "machine": here}
+    progress = Progress(LOGS / "progress" / f"{arguments.storage}-{arguments.scale}", run)
+    done = progress.begin(anew=arguments.anew)
+    names = arguments.names or NAMES
+    if there := [name for name in names if name in done]:
+        print(f"done before, in this run: {', '.join(there)} (--anew measures them again)", file=sys.stderr)
+    failed = 0
+    for name in names:
+        if name in there:
+            continue
+        if _run(name, arguments, here, progress.steps(name)):
+            progress.ended(name)
+        else:
+            failed += 1
+    if not failed:
+        progress.finish()
+    return failed
+
+
+def _run(name: str, arguments: argparse.Namespace, here: dict[str, Any], steps: Path) -> bool:
     """Run one experiment in a child process and keep its record; say how it went."""
-    print(f"{name} …", file=sys.stderr, flush=True)
-    options = {option: getattr(arguments, option) for option in ("scale", "storage", "latency", "bandwidth", "threads")}
+    print(f"{name} …{' (goes on)' if steps.exists() else ''}", file=sys.stderr, flush=True)
+    options = {option: getattr(arguments, option) for option in OPTIONS}
     command = ["benchmarks.experiments", name, *(f"--{option}={value}" for option, value in options.items())]
-    run = run_child(command, LOGS / f"{name}-{arguments.storage}-{arguments.scale}.log")
+    log = LOGS / f"{name}-{arguments.storage}-{arguments.scale}.log"
+    run = run_child(command, log, {STEPS: str(steps)})
     answer = run.pop("answer", None)
-    print(f"{name}: {run.get('failed', 'done')}, {run['seconds']:.0f} s", file=sys.stderr)
+    print(f"{name}: {run.get('failed', 'done')}, {run['seconds']:.0f} s", file=sys.stderr, flush=True)
     if answer is None:
         return False
     record = Record.of({**answer, "run": {**options, **run, "machine": here}})

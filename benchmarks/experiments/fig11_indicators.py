@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import skipstone
 from benchmarks.datasets import database_logs, storage_logs
 from benchmarks.experiments import plots, workloads
+from benchmarks.experiments.progress import once
 from benchmarks.experiments.record import Finding, Record
 from benchmarks.session import session
 from skipstone import Dataset, FormattedIndex, Index, PrefixIndex, SuffixIndex
@@ -51,14 +52,14 @@ def run(scale: Scale, conditions: Conditions) -> Record:
             workloads.patterns(databases, "http_request", QUERIES, 3),
         ),
     }
-    rows = _measure(databases, workload, conditions)
+    rows = once("database logs", lambda: _measure(databases, workload, conditions))
     agents = {
         "formatted(user_agent)": (
             FormattedIndex("user_agent", extract="getAgentName"),
             workloads.agents(storage, QUERIES, 4),
         )
     }
-    rows += _measure(storage, agents, conditions)
+    rows += once("storage logs", lambda: _measure(storage, agents, conditions))
     condition = (
         f"Database logs: {databases}. Storage logs: {storage}. {QUERIES} queries each. Storage: {conditions.described}."
     )

@@ -7,6 +7,7 @@ dataset's objects are of each kind.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import skipstone
@@ -14,6 +15,7 @@ from benchmarks.datasets import database_logs, weather
 from benchmarks.datasets.database_accounts import GENERATED_SHARE, HEIGHT
 from benchmarks.experiments import plots
 from benchmarks.experiments.fig8_breakdown import column_bytes
+from benchmarks.experiments.progress import once
 from benchmarks.experiments.record import Finding, Record
 from benchmarks.measures import Subject, interleave
 from benchmarks.session import session
@@ -84,10 +86,12 @@ def run(scale: Scale, conditions: Conditions) -> Record:
         "named": database_logs.tall(scale.tall, "named"),
         "generated": database_logs.tall(max(1, scale.tall // 8), "generated"),
     }
-    measured = {kind: _measure(generated, scale, conditions) for kind, generated in samples.items()}
+    measured = {
+        kind: once(kind, partial(_measure, generated, scale, conditions)) for kind, generated in samples.items()
+    }
     rows = [_row(case, {kind: measured[kind][case.index.name] for kind in WEIGHTS}) for case in CASES]
     grid = weather.generate(scale.weather)
-    rows.append(_weather(grid, scale, conditions))
+    rows.append(once("weather", lambda: _weather(grid, scale, conditions)))
     condition = (
         f"Objects of {HEIGHT:,} rows with the paper's distinct values: {samples['named'].objects} with "
         f"named accounts, {samples['generated'].objects} with generated ones, weighted "

@@ -6,11 +6,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import skipstone
+from benchmarks import machine
 from benchmarks.datasets import weather
 from benchmarks.experiments.plots import panels
+from benchmarks.experiments.progress import once
 from benchmarks.experiments.record import Finding
 from benchmarks.measures import Subject, interleave
 from benchmarks.session import enable, session
@@ -101,13 +104,12 @@ def _asked_once(asked: Weather, contains: str) -> Weather:
 def compared(asked: Weather, by_user: str, other: str, label: str, *, repeats: int) -> list[dict[str, Any]]:
     """Time ``by_user`` with skipping against ``other`` without, over each window; gives a row for each."""
     on, off = (lambda: enable(asked.spark, True)), (lambda: enable(asked.spark, False))
-    rows = []
-    for months in asked.windows:
 
-        def with_skipping(months: int = months) -> None:
+    def one(months: int) -> dict[str, Any]:
+        def with_skipping() -> None:
             asked.run(by_user, months)
 
-        def without(months: int = months) -> None:
+        def without() -> None:
             asked.run(other, months)
 
         on()
@@ -118,19 +120,19 @@ def compared(asked: Weather, by_user: str, other: str, label: str, *, repeats: i
         taken = interleave(
             {"skipping": Subject(with_skipping, on), label: Subject(without, off)}, repeats=repeats, warmups=0
         )
-        rows.append(
-            {
-                "months": months,
-                "objects": stats[-1].objects.total,
-                "kept": stats[-1].objects.kept,
-                "planning": stats[-1].seconds,
-                "seconds": {name: sample.described() for name, sample in taken.items()},
-                "rounds": {name: list(sample.seconds) for name, sample in taken.items()},
-                "bytes": {"skipping": read["skipping"].bytes + asked.metadata_bytes, label: read[label].bytes},
-                "requests": {name: traffic.requests for name, traffic in read.items()},
-            }
-        )
-    return rows
+        return {
+            "months": months,
+            "objects": stats[-1].objects.total,
+            "kept": stats[-1].objects.kept,
+            "planning": stats[-1].seconds,
+            "seconds": {name: sample.described() for name, sample in taken.items()},
+            "rounds": {name: list(sample.seconds) for name, sample in taken.items()},
+            "bytes": {"skipping": read["skipping"].bytes + asked.metadata_bytes, label: read[label].bytes},
+            "requests": {name: traffic.requests for name, traffic in read.items()},
+            "load": machine.load(),
+        }
+
+    return [once(f"{months} months", partial(one, months)) for months in asked.windows]
 
 
 def faster(row: dict[str, Any], label: str, **beside: Any) -> Finding:
