@@ -1,8 +1,8 @@
 """A run of hours that is broken off goes on where it stopped: what is done is kept, and found by whoever starts again.
 
 Two things are kept below ``benchmarks/output/progress``: which experiments of an unfinished run are done, and of an
-experiment that is under way the steps that took long.  Both belong to one *run*: its options, the machine and the commit
-that is measured.  Whatever was begun otherwise is begun anew: figures of two codes are not one figure.
+experiment that is under way the steps that took long.  Both belong to one *run*: its options, the machine and the
+commit that is measured.  Whatever was begun otherwise is begun anew: figures of two codes are not one figure.
 """
 
 from __future__ import annotations
