@@ -167,7 +167,7 @@ def _applied(spark: SparkSession, stated: Stated, *, dry_run: bool) -> dict[str,
 
 
 def _told(done: Mapping[str, Any], *, dry_run: bool) -> str:
-    """Say what was done, or would be, to one dataset."""
+    """Return what was done, or would be, to one dataset."""
     lines = [str(done["report"])] if not dry_run else [f"{done['root']}:"]
     if dry_run:
         lines += [f"  would create {name}" for name in done["create"]]

@@ -113,7 +113,7 @@ def failing_politely(output: Output) -> Iterator[None]:
 
 
 def usage_is_checked() -> None:
-    """Say that the command's work begins: what fails from here on is no matter of how it was called."""
+    """Note that the command's work begins: what fails from here on is no matter of how it was called."""
     _stage.usage = False
 
 

@@ -170,7 +170,7 @@ class Relation:
         )
 
     def _partition_values(self) -> str:
-        """Say where the values of partition columns come from; a table format records them for each object for ever."""
+        """Return where values of partition columns come from; a table format records them for each object for ever."""
         if self.is_table:
             return BY_TABLE
         return BY_PATH if self.table is None else BY_CATALOG

@@ -64,7 +64,7 @@ def failing(predicate: Expression) -> Expression:
 
 
 def _not_true(vertex: Expression) -> Expression:
-    """Say of a normalised vertex where it is not TRUE."""
+    """Return where a normalised vertex is not TRUE."""
     match vertex:
         case And(terms):
             return Or(tuple(map(_not_true, terms)))

@@ -54,7 +54,7 @@ class Completing:
         self._chosen = chosen
 
     def whole(self, predicate: Expression | None) -> list[npt.NDArray[np.bool_]] | None:
-        """Say for each snapshot which of its objects match wholly, or ``None`` when metadata changed meanwhile."""
+        """Return for each snapshot which of its objects match wholly, or ``None`` when metadata changed meanwhile."""
         counts = [decision.snapshot.object_count for decision in self.plan.decisions]
         if predicate is None:
             return [np.ones(count, np.bool_) for count in counts]

@@ -116,7 +116,7 @@ class _Question(Completing):
         return found if any(part is not None for part in found) else NOT_COUNTED
 
     def held(self, decision: Decision, tally: Tally, whole: npt.NDArray[np.bool_]) -> Facts | None:
-        """Say what the objects of one snapshot hold."""
+        """Return what the objects of one snapshot hold."""
         # An index that serves this scan was made by reading files as the scan does, and its rows were counted. With a
         # predicate, one was asked; otherwise one must be found. How many rows there are depends on no zone.
         if tally.whole is None and not any(
@@ -130,7 +130,7 @@ class _Question(Completing):
         return np.column_stack([rows, *(self.column(decision, column, rows) for column in tally.columns)])
 
     def column(self, decision: Decision, column: Column, rows: Facts) -> Facts:
-        """Say what is known of a column: `FIELDS`.
+        """Return what is known of a column: `FIELDS`.
 
         Of timestamps the extremes are said only where the least is modern, so that no zone moves any of them; a zone
         does not make a NULL.
@@ -146,7 +146,7 @@ class _Question(Completing):
 
 
 def held_by(metadata: Metadata, index: Index, bounds: Bounds, rows: Facts) -> Facts:
-    """Say what an index knows of a column of objects that have so many rows.
+    """Return what an index knows of a column of objects that have so many rows.
 
     Counts that contradict each other say nothing, nor does one bound without the other.  No bounds at all are right
     only where every row is NULL.

@@ -106,7 +106,7 @@ class _Question(Completing):
         return None if found is None else Ordered(*found, whole)
 
     def rows(self, decision: Decision, whole: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32] | None:
-        """Say how many rows the objects of one snapshot have that match wholly, in the form of ``standings``."""
+        """Return how many rows the objects of one snapshot have that match wholly, in the form of ``standings``."""
         metadata = self.fields(decision, [])
         if metadata is None:
             return None

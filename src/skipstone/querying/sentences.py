@@ -65,7 +65,7 @@ def _is_labelled(term: Expression, labelled: Labelled) -> bool:
 
 
 def unserved_sentence(leaf: Expression, implications: tuple[Implication, ...] | None = None) -> str:
-    """Say that nothing serves a predicate; given what is known of predicates, also why, and what to write instead."""
+    """Return that nothing serves a predicate; given what is known of it, also why, and what to write instead."""
     said = f"no index serves {shortened(str(leaf))}"
     return said if implications is None else f"{said}{_too_deep(leaf)}{_later(leaf)}{_hint(leaf, implications)}"
 

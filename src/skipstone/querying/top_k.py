@@ -97,7 +97,7 @@ class Ordered:
 
 
 def standings(top: Top, parts: Sequence[Ordered | None]) -> tuple[list[Ranks | None], dict[str, int]]:
-    """Say of the objects of several snapshots where their rows stand, in ranks that compare across them.
+    """Return where the rows of the objects of several snapshots stand, in ranks that compare across them.
 
     Returns
     -------
@@ -148,7 +148,7 @@ def _ranks(arrays: list[pa.Array], *, descending: bool) -> tuple[list[Ranks], in
 
 
 def _stand(top: Top, part: Ordered, lower: Ranks, upper: Ranks, places: Mapping[str, int]) -> Ranks:
-    """Say of the objects of one snapshot where their rows stand."""
+    """Return where the rows of the objects of one snapshot stand."""
     rows, rows_known = _counts(part.metadata.row_count)
     nulls, nulls_known = _counts(part.metadata.field(part.index, part.bounds.nulls))
     floating = top.key is not None and top.key.type in FLOATING

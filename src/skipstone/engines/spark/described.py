@@ -43,7 +43,7 @@ def _shown(base: Any) -> Any:
 
 
 def _lines(df: DataFrame) -> str:
-    """Tell the indexes, a line each."""
+    """Return the indexes as text, a line each."""
     return "\n".join(map(_line, _rows(df))) or "no index"
 
 
@@ -58,7 +58,7 @@ def _rows(df: DataFrame) -> Sequence[Mapping[str, Any]]:
 
 
 def _line(row: Mapping[str, Any]) -> str:
-    """Tell one index in a line."""
+    """Return one index as a line."""
     lacks = "".join(f", {row[what]:,} {what}" for what in ("stale", "missing") if row[what])
     refused = f"; not used: {row['not_used']}" if row["not_used"] else ""
     covered = "" if row["covered"] is None else f": {row['covered']:,} objects covered{lacks}; {size(row['bytes'])}"

@@ -32,7 +32,7 @@ _MOST_TOLD = 10
 
 
 def scan_line(scan: ScanStats) -> str:
-    """Tell a scan in one line."""
+    """Return a scan as one line."""
     counts = scan.objects
     used = f" by {', '.join(scan.used)}" if scan.used else ""
     problem = f"; problem: {scan.error}" if scan.error else ""
@@ -43,7 +43,7 @@ def scan_line(scan: ScanStats) -> str:
 
 
 def scans_lines(scans: Sequence[ScanStats]) -> str:
-    """Tell scans, a line each."""
+    """Return scans as text, a line each."""
     return "\n".join(map(scan_line, scans)) or "no file scan"
 
 
@@ -77,7 +77,7 @@ def _table(scans: Sequence[ScanStats]) -> Html:
 
 
 def _told(scan: ScanStats) -> list[Html]:
-    """Tell one scan."""
+    """Return one scan as text."""
     counts = scan.objects
     among = [f"{counts.unindexed:,} not indexed"] if counts.unindexed else []
     among += [f"{counts.stale:,} changed since indexing"] if counts.stale else []

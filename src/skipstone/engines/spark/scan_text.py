@@ -22,13 +22,13 @@ _LONGEST = 120
 
 
 def scans_text(scans: Sequence[ScanStats], explained: Callable[[int], Plan | None]) -> str:
-    """Tell scans, one after the other; ``explained`` finds the plan of a scan as long as the planner remembers it."""
+    """Return scans as text, one after the other; ``explained`` finds a scan's plan while the planner remembers it."""
     parts = (_scan_text(number, len(scans), s, explained(s.plan)) for number, s in enumerate(scans, 1))
     return "\n\n".join(parts)
 
 
 def _scan_text(number: int, of: int, scan: ScanStats, plan: Plan | None) -> str:
-    """Tell one scan."""
+    """Return one scan as text."""
     counts = scan.objects
     share = counts.skipped / counts.total if counts.total else 0.0
     title = f"Scan {number} of {of}: " if of > 1 else ""
@@ -75,7 +75,7 @@ def _scan_text(number: int, of: int, scan: ScanStats, plan: Plan | None) -> str:
 
 
 def _audit_text(audit: AuditStats) -> str:
-    """Tell what was found in objects that were left out."""
+    """Return what was found in objects that were left out."""
     if audit.problem is not None:
         return f"audit: not carried through: {audit.problem}"
     size = f"{audit.looked_into:,} of the skipped objects were looked into, {audit.bytes_looked_into:,} bytes"
@@ -87,7 +87,7 @@ def _audit_text(audit: AuditStats) -> str:
 
 
 def _joins_text(joins: JoinStats) -> Iterator[str]:
-    """Tell what keys of joins and values of subqueries did when the query ran."""
+    """Return what keys of joins and values of subqueries did when the query ran."""
     yield f"  by {joins.reason}: skips {joins.skipped:,} of these objects, {joins.bytes_skipped:,} bytes"
     yield from (f"    - {key}" for key in joins.keys)
     yield f"    clause: {joins.clause or 'none'}"
@@ -96,7 +96,7 @@ def _joins_text(joins: JoinStats) -> Iterator[str]:
 
 
 def _aggregates_text(aggregates: AggregateStats) -> Iterator[str]:
-    """Tell what metadata answered when the query ran."""
+    """Return what metadata answered when the query ran."""
     answered = f"{aggregates.answered:,} of these objects, {aggregates.bytes_skipped:,} bytes"
     yield f"  counts and extremes from metadata: {answered}; asked {', '.join(aggregates.used) or 'no index'}"
     yield from (f"    not used: {reason}" for reason in aggregates.not_used)

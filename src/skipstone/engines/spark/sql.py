@@ -178,7 +178,7 @@ def _create(target: Target, statement: Mapping[str, Any], indexes: Sequence[Inde
 
 
 def _named(target: Target, statement: Mapping[str, Any], indexes: Sequence[Index]) -> list[Index]:
-    """Give the indexes of a statement its name: a single one the name itself, of several each ``name.type(column)``."""
+    """Name the indexes of a statement: a single one the name itself, of several each ``name.type(column)``."""
     name = statement["name"]
     chosen = {v for column in statement["columns"] for k, v in column["options"].items() if k.lower() == "name"}
     bound = [b.index for b in target.source.bind(indexes)]

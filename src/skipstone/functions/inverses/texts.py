@@ -146,7 +146,7 @@ def _pattern(call: Any) -> str:
 
 
 def _formatted(call: Any) -> Expression | None:
-    """Give the time of ``date_format``, unless Spark's old formatter, with another calendar, writes it."""
+    """Return the time of ``date_format``, unless Spark's old formatter, with another calendar, writes it."""
     return call.arguments[0] if _texts(_pattern(call)) is not None and not writes_as_old() else None
 
 
@@ -157,7 +157,7 @@ def _before_date_format(call: Any, wanted: Interval, _: Interval) -> Sequence[In
 
 
 def _before_from_unixtime(call: Any, wanted: Interval, within: Interval) -> Sequence[Interval] | None:
-    """Give the seconds.
+    """Return the seconds.
 
     Spark multiplies them without looking: those that are too great for a timestamp wrap round, to any time (a column of
     microseconds, say, that is taken for one of seconds).  So all of these may be meant by any text.
@@ -176,7 +176,7 @@ def _before_text_of_timestamp(cast: Any, wanted: Interval, _: Interval) -> Seque
 
 
 def _written_date(cast: Any) -> Expression | None:
-    """Give the date of a text, unless Spark's old formatter writes it; timestamps are never written by that."""
+    """Return the date of a text, unless Spark's old formatter writes it; timestamps are never written by that."""
     return None if writes_as_old() else cast.child
 
 
@@ -191,7 +191,7 @@ def _before_text_of_date(_: Any, wanted: Interval, __: Interval) -> Sequence[Int
 
 
 def _beginning(call: Any) -> Expression | None:
-    """Give the text of ``substring(text, 1, n)`` and ``left(text, n)``."""
+    """Return the text of ``substring(text, 1, n)`` and ``left(text, n)``."""
     match call.arguments:
         case (subject, Literal(1, "int"), Literal(int(n), "int")) if n > 0 and getattr(subject, "type", "") == "string":
             return subject
@@ -199,7 +199,7 @@ def _beginning(call: Any) -> Expression | None:
 
 
 def _before_substring(call: Any, wanted: Interval, _: Interval) -> Sequence[Interval]:
-    """Give the texts with some beginning of ``n`` characters.
+    """Return the texts with some beginning of ``n`` characters.
 
     A text is not less than its beginning, so ``low`` bounds it.  If its beginning is less than ``high`` but the text is
     not, ``high`` goes on where the beginning ends, so it is longer than ``n``: then its own beginning bounds the text.
@@ -219,7 +219,7 @@ def _is_one(wanted: Interval) -> bool:
 
 
 def _before_text_of_whole(_: Any, wanted: Interval, __: Interval) -> Sequence[Interval] | None:
-    """Give the number of a text, or the numbers whose texts begin with one: ``7``, ``70`` to ``79``, and so on."""
+    """Return the number of a text, or the numbers whose texts begin with one: ``7``, ``70`` to ``79``, and so on."""
     low, high = wanted
     if _is_one(wanted):
         return ((int(low), int(low) + 1),) if _WHOLE_TEXT.fullmatch(low) and len(low) < 30 else ()

@@ -104,7 +104,7 @@ def _to_starts(interval: Interval, periods: Periods) -> Interval:
 
 
 def _date_of_timestamp(cast: Any, wanted: Interval, _: Interval) -> Sequence[Interval]:
-    """Give the instants of some days: a day begins with its first local time, which several instants may show."""
+    """Return the instants of some days: a day begins with its first local time, which several instants may show."""
     return (instants_of(zone_of(cast), _times(wanted, DAY)),)
 
 
@@ -114,12 +114,12 @@ def _dates_between(cast: Any, within: Interval) -> Interval:
 
 
 def _timestamp_of_local(unit: int) -> Callable[[Any, Interval, Interval], Sequence[Interval]]:
-    """Give the local times (``unit`` microseconds each) that become some instants."""
+    """Return the local times (``unit`` microseconds each) that become some instants."""
     return lambda cast, wanted, _: (whole_units(_unresolved(rules_of(cast.zone), wanted), unit),)
 
 
 def _instants_between(unit: int) -> Callable[[Any, Interval], Interval]:
-    """Give the instants that some local times become: ``t - o`` by an offset near ``t``, as the module's text says."""
+    """Return the instants that local times become: ``t - o`` by an offset near ``t``, as the module's text says."""
 
     def image(cast: Any, within: Interval) -> Interval:
         rules = rules_of(cast.zone)
@@ -171,12 +171,12 @@ def _unit(call: Any, place: int) -> str:
 
 
 def _truncated_date(call: Any) -> Expression | None:
-    """Give the date of ``trunc(date, unit)``; of a unit that Spark does not know the result is NULL."""
+    """Return the date of ``trunc(date, unit)``; of a unit that Spark does not know the result is NULL."""
     return call.arguments[0] if _unit(call, 1) in _OF_DATES else None
 
 
 def _truncated_timestamp(call: Any) -> Expression | None:
-    """Give the timestamp of ``date_trunc(unit, timestamp)``."""
+    """Return the timestamp of ``date_trunc(unit, timestamp)``."""
     unit = _unit(call, 0)
     return call.arguments[1] if unit in _OF_DATES or unit in _OF_CLOCKS or unit in _OF_INSTANTS else None
 
@@ -206,12 +206,12 @@ def with_ends(found: Interval, wanted: Interval, least: int, width: int) -> Sequ
 
 
 def _before_trunc(call: Any, wanted: Interval, _: Interval) -> Sequence[Interval]:
-    """Give the dates that are truncated to some dates: within a year of the least one they wrap round."""
+    """Return the dates that are truncated to some dates: within a year of the least one they wrap round."""
     return with_ends(_to_starts(wanted, _OF_DATES[_unit(call, 1)]), wanted, _LEAST_DATE, _TWO_YEARS)
 
 
 def _before_date_trunc(call: Any, wanted: Interval, _: Interval) -> Sequence[Interval]:
-    """Give the instants that are truncated to some instants.
+    """Return the instants that are truncated to some instants.
 
     Seconds and less are cut off the instant itself.  The least timestamps may wrap round to the greatest.
     """
@@ -235,13 +235,13 @@ def _truncated_to(call: Any, wanted: Interval) -> Interval:
 
 
 def _known_moment(call: Any) -> Expression | None:
-    """Give the argument of ``unix_timestamp`` if it is no text to be parsed."""
+    """Return the argument of ``unix_timestamp`` if it is no text to be parsed."""
     subject = call.arguments[0]
     return subject if getattr(subject, "type", "") in ("date", "timestamp", "timestamp_ntz") else None
 
 
 def _before_unix_timestamp(call: Any, wanted: Interval, _: Interval) -> Sequence[Interval]:
-    """Give the moments of some seconds.
+    """Return the moments of some seconds.
 
     Some releases round towards zero and some down, which is a second's difference.  A date is its first instant.  NTZ
     timestamps are taken as of some zone, so up to 18 hours more.
@@ -258,7 +258,7 @@ def _before_unix_timestamp(call: Any, wanted: Interval, _: Interval) -> Sequence
 
 
 def _whole(call: Any) -> Expression | None:
-    """Give the argument of a function that takes fractions, too, if it is a whole number."""
+    """Return the argument of a function that takes fractions, too, if it is a whole number."""
     return call.arguments[0] if getattr(call.arguments[0], "type", "") in _WHOLE else None
 
 

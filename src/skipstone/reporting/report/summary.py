@@ -14,14 +14,14 @@ __all__ = ["gain", "summary_html", "summary_lines"]
 
 
 def gain(step: dict[str, Any]) -> str:
-    """Say what a step may save."""
+    """Return what a step may save."""
     if step["objects"]:
         return f"up to {step['objects']:,} objects fewer read"
     return f"{size(step['bytes'])} of metadata" if step["bytes"] else ""
 
 
 def summary_lines(data: dict[str, Any]) -> Iterator[str]:
-    """Tell a report in a few lines."""
+    """Return a report in a few lines."""
     work = data["workload"]
     objects = work["objects"]
     yield (
@@ -66,7 +66,7 @@ def summary_html(data: dict[str, Any]) -> str:
 
 
 def _scanned(work: dict[str, Any]) -> str | None:
-    """Say which share of rows is scanned, and that this is a mean."""
+    """Return which share of rows is scanned, and that this is a mean."""
     found = work["indicators"]
     psi = None if found is None else found["geometric_means"]["scanning_factor"]
     return None if psi is None else f"{percent(psi)} (geometric mean of {count(found['queries'])} queries)"
