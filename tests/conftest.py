@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from skipstone.engines.spark.session import configure
 from tests.every_run import is_long
+from tests.processor_time import ProcessorTime
 from tests.scheduling import DEAREST, files_together
 from tests.shared_classes import OPTIONS, archive_options
 
@@ -29,6 +30,7 @@ hypothesis.settings.load_profile("untimed")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let every JVM of the run start fast; whoever runs the tests may choose the options."""
+    config.pluginmanager.register(ProcessorTime())
     if "workerinput" not in vars(config) and not config.option.collectonly:
         os.environ.setdefault("SPARK_SUBMIT_OPTS", f"{OPTIONS} {PATIENCE} {archive_options()}")
 

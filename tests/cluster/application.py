@@ -98,6 +98,8 @@ def main(master: str, python: str, folder: Path) -> None:
     sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "skipstone-lengths" / "src"))
     usual = {
         "spark.executor.memory": "512m",
+        # As tests/shared_classes.py says of drivers; this script finds no other module of the tests.
+        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",

@@ -6,6 +6,7 @@ They run with ``--long``: an environment of its own takes minutes to make.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from tests.tables.environment import jars, run
@@ -67,13 +68,17 @@ print("ALL WELL")
 """
 
 
+FILES = sorted(file.name for file in (Path(__file__).parents[1] / "tables").glob("test_*.py"))
+
+
 @pytest.mark.long
 @pytest.mark.timeout(14_400)
-def test_the_core_of_the_tables(tmp_path, request):
-    """The tests of tests/tables; those that are marked long run with --long."""
+@pytest.mark.parametrize("file", FILES)
+def test_the_core_of_the_tables(tmp_path, request, file):
+    """The tests of tests/tables, a file at a time; those that are marked long run with --long."""
     long = request.config.getoption("--long")
     options = ["-q", "-p", "no:randomly", "-p", "no:cacheprovider", *(["--long"] if long else [])]
-    code, said = run("-m", "pytest", *options, "tests/tables", folder=tmp_path, timeout=14_000)
+    code, said = run("-m", "pytest", *options, f"tests/tables/{file}", folder=tmp_path, timeout=14_000)
     assert code == 0, said[-6000:]
 
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import pyspark
 
+from tests.shared_classes import OPTIONS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -57,7 +59,12 @@ def standalone_cluster(folder: Path, count: int = 2, memory: str = "1g") -> Iter
 def _start(stack: ExitStack, log: Path, folder: Path, command: list[str]) -> None:
     """Start a daemon of Spark's that is stopped with the stack."""
     home = Path(pyspark.__file__).parent
-    environment = {**clean_environment(), "SPARK_HOME": str(home), "SPARK_DAEMON_MEMORY": "256m"}
+    environment = {
+        **clean_environment(),
+        "SPARK_HOME": str(home),
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": OPTIONS,
+    }
     environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     name, *own = command
     whole = [str(home / "bin" / "spark-class"), name, "--host", "127.0.0.1", "--webui-port", "0", *own]

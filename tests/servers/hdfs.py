@@ -13,6 +13,7 @@ import pyspark
 
 from skipstone.engines.spark.bridge.build import find_java
 from tests.servers.downloads import maven
+from tests.shared_classes import OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +29,14 @@ def hdfs_cluster(folder: Path) -> Iterator[str]:
     """Run a cluster whose files go to a folder; gives the address of its root, without a slash at the end."""
     details, output = folder / "details.json", folder / "output"
     jars = [str(maven(_JAR)), str(Path(pyspark.__file__).parent / "jars" / "*")]
-    command = [find_java(), "-Xmx512m", "-cp", ":".join(jars), "org.apache.hadoop.test.MiniDFSClusterManager"]
+    command = [
+        str(find_java()),
+        "-Xmx512m",
+        *OPTIONS.split(),
+        "-cp",
+        ":".join(jars),
+        "org.apache.hadoop.test.MiniDFSClusterManager",
+    ]
     command += ["-format", "-datanodes", "1", "-nnport", "0", "-writeDetails", str(details)]
     command += ["-D", f"hdfs.minidfs.basedir={folder / 'data'}", "-D", "dfs.namenode.fs-limits.min-block-size=0"]
     with output.open("wb") as file:

@@ -75,7 +75,7 @@ def search_server(kind: str) -> Iterator[str]:
         f"{chosen.variables}_PATH_CONF": str(folder / "config"),
         f"{chosen.variables}_TMPDIR": str(folder / "tmp"),
         f"{chosen.variables}_JAVA_HOME": _java_home(),
-        f"{chosen.variables}_JAVA_OPTS": f"-Xms{HEAP} -Xmx{HEAP}",
+        f"{chosen.variables}_JAVA_OPTS": f"-Xms{HEAP} -Xmx{HEAP} -XX:TieredStopAtLevel=1",
         "HOME": str(folder),
     }
     with (folder / "output").open("w") as output:

@@ -20,7 +20,7 @@ from skipstone.indexing import collect
 from tests.soundness.attack import age
 from tests.soundness.campaign import SPARK_ERRORS, Campaign, truths
 from tests.soundness.datasets import RAW_RULES, Column, Made, Spec
-from tests.soundness.planning import Asked, Capture, skipped_names
+from tests.soundness.planning import Asked, Capture, Seen, skipped_names, with_only
 from tests.soundness.predicates import Generator
 from tests.soundness.values import KINDS
 from tests.support import conf
@@ -121,7 +121,7 @@ startswith(s COLLATE UTF8_LCASE, 'A')
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """A predicate as the bridge asked it, and the objects that hold a matching row."""
 
@@ -138,6 +138,7 @@ class Bench:
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark = spark
         self.path = str(folder)
+        self._sharp: dict[tuple[Case, str | None], frozenset[str]] = {}
         _write(folder)
         self.df = self._read()
         with conf(spark, CONF):
@@ -207,15 +208,22 @@ class Bench:
                 return f"{case.predicate} loses {sorted(lost)}"
         return None
 
+    def sharp(self, case: Case, type_: str | None = None) -> frozenset[str]:
+        """Name what is skipped by all that is known, or by all that one type of index knows; found out once."""
+        if (case, type_) not in self._sharp:
+            store = case.asked.store if type_ is None else Seen(case.asked.store, with_only(type_))
+            self._sharp[case, type_] = skipped_names(case.asked, store)
+        return self._sharp[case, type_]
+
     def skipped(self) -> int:
         """Count what is skipped over all cases."""
         return sum(len(skipped_names(case.asked, case.asked.store)) for case in self.cases)
 
-    def indexed_here(self, location: str) -> MetadataStore:
-        """Collect all metadata again, in this process and in small parts, into another place; give that store."""
+    def indexed_here(self, location: str, *types: str) -> MetadataStore:
+        """Collect metadata of some types again, here and in small parts, into another place; give that store."""
         with conf(self.spark, {**CONF, "spark.skipstone.location": location}):
             dataset = Dataset(self.df)
-            dataset.create_indexes(*indexes())
+            dataset.create_indexes(*(index for index in indexes() if index.type_name in (types or BENCH_TYPES)))
             return dataset._store()
 
 

@@ -96,7 +96,10 @@ def _set_up(barrier: Any, output: str, settings: Mapping[str, str] | None) -> No
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
     }
-    for name, value in {**usual, **settings}.items():
+    # Behind Spark's own jars: the archive of their classes serves only while they are the first ones.
+    own = dict(settings)
+    os.environ["SPARK_DIST_CLASSPATH"] = own.pop("spark.driver.extraClassPath", "")
+    for name, value in {**usual, **own}.items():
         builder = builder.config(name, value)
     _spark = builder.getOrCreate()
 
