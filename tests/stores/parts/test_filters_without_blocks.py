@@ -1,6 +1,6 @@
 """Filters that a release wrote which knew of no blocks, cut into slices: read, added to, and compacted.
 
-``tests/fixtures/filters_without_blocks`` was written by commit 67a55cd, whose bounds on what is cut were lowered for it:
+``tests/fixtures/filters_without_blocks`` was written by commit 67a55cd, whose bounds on what is cut were lowered:
 a part of 15 objects, the n-th with 0, 1, 20, 300 or 560 numbers from 1000 n on, as n mod 5 says, in 16 slices.
 """
 
