@@ -25,6 +25,7 @@ __all__ = [
     "allow_plugins",
     "find_index",
     "find_inverse",
+    "find_plugins",
     "find_store",
     "implications",
     "known_stores",
@@ -169,6 +170,11 @@ def load_plugins(modules: Iterable[str] = ()) -> None:
         _load_once(f"entry point {entry.name} = {entry.value}", entry.load)
     for module in modules:
         _load_once(f"module {module}", lambda module=module: importlib.import_module(module))
+
+
+def find_plugins() -> None:
+    """Find the installed plug-ins without importing any, so that no query waits for it."""
+    _installed()
 
 
 @cache

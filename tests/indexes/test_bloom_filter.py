@@ -1,4 +1,5 @@
 import math
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,8 @@ from skipstone.expressions import tree
 from skipstone.expressions.tree import Column, EqualTo, In, Literal
 from skipstone.indexes import bloom_filter
 from skipstone.indexes.bloom_filter import BloomFilterClause, BloomFilterIndex, make_filter
+from skipstone.indexes.hybrid import HybridIndex
+from skipstone.querying.lookup import turns_and_blocks
 from skipstone.testing import InMemoryMetadata, collect, kept_objects
 from skipstone.toolkit.hashing import spark_hash
 
@@ -43,15 +46,66 @@ def test_the_false_positive_rate_is_what_was_asked_for(fpp, count):
 
 
 def test_the_size_is_the_papers():
-    """And a sixteenth more at most: so many bytes that they can be cut into equal slices."""
-    made = make_filter(hashes(0, 1000), 0.01)
+    """And a sixteenth more at most: so many bytes that they can be cut into equal slices, or blocks."""
+    made = make_filter(hashes(0, 1000), 0.01, blocked=False)
     paper = math.ceil(1000 * -math.log(0.01) / math.log(2) ** 2 / 8)
     assert paper == 1199
     assert len(made["bits"]) == 1216 == 19 * 64
     assert made["hashes"] == 7
-    for count in (1, 2, 10, 100, 333, 5_000, 40_000):
-        paper = math.ceil(count * -math.log(0.01) / math.log(2) ** 2 / 8)
-        assert paper <= len(make_filter(hashes(0, count), 0.01)["bits"]) <= paper * 17 / 16
+    made = make_filter(hashes(0, 1000), 0.01)
+    assert len(made["bits"]) == 1248 == 78 * 16  # 16 blocks, each of 64 bytes at least
+    assert made["hashes"] == -(4 << 16 | 7)
+    for fpp in (0.5, 0.01, 1e-4, 1e-9):
+        for count in (1, 2, 10, 100, 333, 5_000, 40_000):
+            paper = math.ceil(count * -math.log(fpp) / math.log(2) ** 2 / 8)
+            assert paper <= len(make_filter(hashes(0, count), fpp)["bits"]) <= paper * 17 / 16
+
+
+@pytest.mark.parametrize("fpp", [0.2, 0.05, 0.01, 0.001])
+@pytest.mark.parametrize("count", [560, 1_100, 4_300, 30_000])
+def test_blocks_do_not_cost_what_was_asked_for(fpp, count):
+    """Of the filters as they are: the mean, over the blocks, of the chance that all positions of a value are taken."""
+    rng = np.random.default_rng(count)
+    rates = []
+    for _ in range(max(4, 60_000 // count)):
+        made = make_filter(pa.array(rng.integers(-(1 << 63), (1 << 63) - 1, count)), fpp)
+        turns, blocks = turns_and_blocks(np.array([made["hashes"]]))
+        taken = np.unpackbits(np.frombuffer(made["bits"], np.uint8)).reshape(1 << int(blocks[0]), -1).mean(axis=1)
+        rates.append((taken ** int(turns[0])).mean())
+        assert blocks[0] >= 1
+    assert np.mean(rates) < 1.02 * fpp
+
+
+def test_a_value_is_looked_up_in_one_block_and_found_there():
+    rng = np.random.default_rng(2)
+    for count in (560, 2_000, 30_000):
+        known = pa.array(rng.integers(-(1 << 63), (1 << 63) - 1, count))
+        made = make_filter(known, 0.01)
+        log = int(turns_and_blocks(np.array([made["hashes"]]))[1][0])
+        for literal in known.to_pylist()[:50]:
+            places = list(islice(bloom_filter._places(literal, log), 9))
+            assert len({place >> (64 - log) for place in places}) == 1
+        clauses = [BloomFilterClause(INDEX, (h,)) for h in known.to_pylist()[:300]]
+        assert all(clause.might_match(stored(made))[0].as_py() for clause in clauses)
+
+
+def test_blocks_that_make_no_sense_are_not_used():
+    made = make_filter(hashes(0, 1000), 0.01)
+    odd = [-1, -(9 << 16 | 7), -(8 << 16 | 7), -(1 << 31), -(4 << 16)]  # 1248 bytes are not 256 blocks
+    known = stored(*({**made, "hashes": number} for number in odd))
+    answers = BloomFilterClause(INDEX, (hashes(0, 1)[0].as_py(),)).might_match(known).to_pylist()
+    assert answers[1:] == [None] * 4
+
+
+def test_filters_of_elements_have_no_blocks():
+    """``IS NOT NULL`` of an element asks whether the number of positions is above zero, in older releases too."""
+    lists = pa.array([[*range(2_000)]], pa.list_(pa.int64()))
+    for index in (BloomFilterIndex("c"), HybridIndex("c", threshold=10)):
+        hashing = index.inputs(("array<bigint>",))[-1]
+        rows = {"c": lists, "hashes": pa.ListArray.from_arrays([0, 2_000], hashes(0, 2_000))}
+        inputs = {hashing: lambda batch: batch.column(1)}
+        known = collect(index, [pa.record_batch(rows)], {"c": "array<bigint>"}, inputs=inputs)
+        assert known.fields["hashes"].to_pylist() == [7]
 
 
 def test_an_object_of_nulls_has_no_value_and_costs_no_bits():

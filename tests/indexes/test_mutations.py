@@ -99,12 +99,12 @@ MUTATIONS = {
         bloom_filter, "spark_hash", lambda v, t: spark_hash(v if v == v else 7.0, t), "hybrid", "double",
     ),
     "bloom: one more turn when probing": (
-        bloom_filter, "_probe", lambda *a: ORIGINAL_PROBE(*a[:3], a[3] + 1), "bloomfilter", "int",
+        bloom_filter, "_probe", lambda *a: ORIGINAL_PROBE(*a[:3], a[3] + 1, *a[4:]), "bloomfilter", "int",
     ),
     "bloom: first part only": (bloom_filter.BloomFilterMetadata, "merge", lambda self, _: self, "bloomfilter", "int"),
     "hybrid: first part only": (hybrid.HybridMetadata, "merge", lambda self, _: self, "hybrid", "int"),
     "hybrid: list beside the filter's hashes": (
-        hybrid, "make_filter", lambda hashes, fpp: bloom_filter.make_filter(hashes[:1], fpp), "hybrid", "int",
+        hybrid, "make_filter", lambda h, fpp, **how: bloom_filter.make_filter(h[:1], fpp, **how), "hybrid", "int",
     ),
 }  # fmt: skip
 

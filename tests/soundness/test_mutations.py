@@ -460,13 +460,14 @@ def _signed_zeros_listed(cls: Any, values: Any) -> Any:
 _make_filter = bloom_filter.make_filter
 
 
-def _one_turn_too_many(hashes: Any, fpp: float) -> Any:
-    made = _make_filter(hashes, fpp)
-    return made if not made["hashes"] else {**made, "hashes": made["hashes"] + 1}
+def _one_turn_too_many(hashes: Any, fpp: float, **how: Any) -> Any:
+    made = _make_filter(hashes, fpp, **how)
+    one = -1 if made["hashes"] < 0 else 1
+    return made if not made["hashes"] else {**made, "hashes": made["hashes"] + one}
 
 
-def _half_of_the_hashes(hashes: Any, fpp: float) -> Any:
-    return _make_filter(hashes[: (len(hashes) + 1) // 2], fpp)
+def _half_of_the_hashes(hashes: Any, fpp: float, **how: Any) -> Any:
+    return _make_filter(hashes[: (len(hashes) + 1) // 2], fpp, **how)
 
 
 def _cut_list(self: Any, data_object: Any) -> Any:

@@ -14,10 +14,11 @@ import pyarrow.compute as pc
 
 from skipstone.errors import SettingError
 from skipstone.expressions.tree import Column, Element, EqualNullSafe, EqualTo, In, IsNotNull, IsNull, Literal, Not
+from skipstone.indexes.filter_blocks import blocks_for, turns_for
 from skipstone.indexing.metadata_type import MetadataType
 from skipstone.querying.clause import Clause
 from skipstone.querying.filter import Filter
-from skipstone.querying.lookup import FILTER, HasFilters, Lookup, PartFilters
+from skipstone.querying.lookup import MOST_BLOCKS, HasFilters, Lookup, PartFilters, turns_and_blocks
 from skipstone.toolkit.elements import PartIndex, count_names, describes, elements_of, is_lists
 from skipstone.toolkit.hashing import spark_hash
 from skipstone.toolkit.leaf import CountClause
@@ -41,7 +42,7 @@ MAX_PROBES = 8_000_000
 """Literals times objects that one clause looks up (some tenths of a second); objects beyond that are kept."""
 
 _MOST_SLICES, _LEAST_SLICE = 256, 16
-"""A filter's length is a multiple of the largest power of two up to 256 that leaves slices of 16 bytes."""
+"""The length of a filter without blocks is a multiple of the largest power of two up to 256 that leaves 16 bytes."""
 _WORD = 0xFFFFFFFFFFFFFFFF
 _MULTIPLIER, _INCREMENT = 6364136223846793005, 1442695040888963407  # Knuth's, for words of 64 bits
 
@@ -53,27 +54,45 @@ def check_fpp(fpp: object) -> None:
         raise SettingError(msg)
 
 
-def make_filter(hashes: pa.Array, fpp: float) -> Mapping[str, Any]:
+def make_filter(hashes: pa.Array, fpp: float, *, blocked: bool = True) -> Mapping[str, Any]:
     """Make the stored fields ``bits`` and ``hashes`` of the distinct 64-bit hashes of an object's values.
 
-    ``m = ⌈-n ln f / ln² 2⌉`` bits, rounded up to bytes that can be cut into equal slices (by a sixteenth at most), and
+    ``m = ⌈-n ln f / ln² 2⌉`` bits, rounded up to whole bytes of equal blocks or slices (by a sixteenth at most), and
     ``k = m/n ln 2`` positions per value.  No value, no bits: such a filter has nothing in it.
+
+    With blocks all positions of a value lie in the one that the leading bits of its hash number, so that who looks for
+    it needs no other.  Some blocks get more values than others; ``blocks_for`` says how that is made up for.
     """
     count = len(hashes)
     if count == 0:
         return {"bits": b"", "hashes": 0}
     least = math.ceil(-count * math.log(fpp) / math.log(2) ** 2 / 8)
-    slices = min(_MOST_SLICES, 1 << max(least // _LEAST_SLICE, 1).bit_length() - 1)
-    size = math.ceil(least / slices) * slices * 8
+    length, log = blocks_for(least, fpp) if blocked else (0, 0)
+    if not log:
+        slices = min(_MOST_SLICES, 1 << max(least // _LEAST_SLICE, 1).bit_length() - 1)
+        length = math.ceil(least / slices) * slices
+    size = 8 * length
     if size >= 1 << 32:  # half a billion values in one object
         return {"bits": None, "hashes": None}
-    turns = max(1, round(size / count * math.log(2)))
+    turns = turns_for(size / count)
     bits = np.zeros(size, np.bool_)
     state = hashes.to_numpy().view(np.uint64)
-    for _ in range(turns):
-        bits[(((state >> np.uint64(32)) * np.uint64(size)) >> np.uint64(32)).view(np.int64)] = True
+    first = state & np.uint64(_leading(log))
+    if log:
         state = state * np.uint64(_MULTIPLIER) + np.uint64(_INCREMENT)
-    return {"bits": np.packbits(bits, bitorder="little").tobytes(), "hashes": turns}
+    for _ in range(turns):
+        places = first | state >> np.uint64(log) if log else state
+        bits[(((places >> np.uint64(32)) * np.uint64(size)) >> np.uint64(32)).view(np.int64)] = True
+        state = state * np.uint64(_MULTIPLIER) + np.uint64(_INCREMENT)
+    return {
+        "bits": np.packbits(bits, bitorder="little").tobytes(),
+        "hashes": -(log << 16 | turns) if log else turns,
+    }
+
+
+def _leading(log: int) -> int:
+    """Return the mask of so many leading bits of a word."""
+    return _WORD ^ (_WORD >> log)
 
 
 def _might_contain(filters: Filters, hashes: pa.Array, literals: tuple[int, ...]) -> pa.BooleanArray:
@@ -84,29 +103,34 @@ def _might_contain(filters: Filters, hashes: pa.Array, literals: tuple[int, ...]
     double hashing does not give in filters of a few bytes.
     """
     known = filters.known & np.asarray(hashes.is_valid())
-    turns = hashes.fill_null(0).to_numpy(zero_copy_only=False)
+    turns, blocks = turns_and_blocks(hashes.fill_null(0).to_numpy(zero_copy_only=False))
     known &= (turns > 0) | (filters.sizes == 0)
+    known &= (blocks <= MOST_BLOCKS) & (filters.sizes % (8 << np.minimum(blocks, MOST_BLOCKS)).astype(np.uint64) == 0)
     found = np.zeros(len(hashes), np.bool_)
     open_ = np.flatnonzero(known & (filters.sizes > 0))
+    alike = [(log, open_[blocks[open_] == log]) for log in np.flatnonzero(np.bincount(blocks[open_])).tolist()]
     budget = MAX_PROBES
     for literal in literals:
-        budget -= len(open_)
+        left = sum(len(candidates) for _, candidates in alike)
+        budget -= left
         if budget < 0:
-            known[open_] = False
+            for _, candidates in alike:
+                known[candidates] = False
             break
-        hits = _probe(literal, open_, filters, turns)
-        if len(hits):
-            found[hits] = True
-            open_ = open_[~found[open_]]
+        for place, (log, candidates) in enumerate(alike):
+            hits = _probe(literal, candidates, filters, turns, log)
+            if len(hits):
+                found[hits] = True
+                alike[place] = (log, candidates[~found[candidates]])
     return pa.array(found, mask=~known)
 
 
 def _probe(
-    literal: int, candidates: npt.NDArray[np.intp], filters: Filters, turns: npt.NDArray[Any]
+    literal: int, candidates: npt.NDArray[np.intp], filters: Filters, turns: npt.NDArray[Any], log: int = 0
 ) -> npt.NDArray[np.intp]:
-    """Return those candidates whose filter has every bit of one literal set."""
+    """Return those candidates, all with as many blocks, whose filter has every bit of one literal set."""
     hits = []
-    for turn, place in enumerate(_places(literal)):
+    for turn, place in enumerate(_places(literal, log)):
         done = turns[candidates] <= turn
         if done.any():
             hits.append(candidates[done])
@@ -117,11 +141,17 @@ def _probe(
     return np.concatenate(hits) if hits else candidates
 
 
-def _places(literal: int) -> Iterator[int]:
-    """Yield the places of a literal, as fractions of a filter's length: see ``Lookup``."""
+def _places(literal: int, log: int = 0) -> Iterator[int]:
+    """Yield the places of a literal, as fractions of a filter's length: see ``Lookup``.
+
+    In a filter with blocks the leading bits are those of the literal, and the sequence gives the place in its block.
+    """
     state = literal & _WORD
+    first = state & _leading(log)
+    if log:
+        state = (state * _MULTIPLIER + _INCREMENT) & _WORD
     while True:
-        yield state
+        yield first | state >> log if log else state
         state = (state * _MULTIPLIER + _INCREMENT) & _WORD
 
 
@@ -129,7 +159,7 @@ def _places(literal: int) -> Iterator[int]:
 class BloomFilterMetadata(MetadataType):
     """The distinct hashes of some rows' values, of which the filter is made at the end, and the number of NULLs."""
 
-    lookups: ClassVar[Mapping[str, str]] = {"bits": FILTER}
+    lookups: ClassVar[Mapping[str, str]] = {"bits": "blocks:hashes"}
 
     hashes: Distinct
     null_count: int
@@ -147,7 +177,8 @@ class BloomFilterMetadata(MetadataType):
 
     def finish(self, data_object: DataObject) -> Mapping[str, Any]:  # noqa: ARG002  (part of the contract)
         nulls, _ = count_names(elements=self.elements)
-        return {**make_filter(self.hashes.array, self.fpp), nulls: self.null_count}
+        filter_ = make_filter(self.hashes.array, self.fpp, blocked=not self.elements)
+        return {**filter_, nulls: self.null_count}
 
 
 @dataclass(frozen=True)
@@ -225,7 +256,8 @@ class BloomFilterClause(Clause):
         """
         fpp = getattr(self.index, "fpp", 0.01)
         most = round(-math.log2(fpp)) + 1
-        return {(self.index, "bits"): Lookup(places=tuple(p for h in self.hashes for p in islice(_places(h), most)))}
+        places = tuple(p for h in self.hashes for p in islice(_places(h), most))
+        return {(self.index, "bits"): Lookup(places=places, blocks=tuple(h & _WORD for h in self.hashes))}
 
     def __str__(self) -> str:
         return f"{self.index.name}[{self.predicate}]"

@@ -75,7 +75,8 @@ class HybridMetadata(MetadataType):
         values = stored["values"]
         if values is not None and self.index.prefers_list(values, data_object):
             return {**stored, "bits": None, "hashes": None}
-        return {**stored, "values": None, **make_filter(self.hashes.array, self.index.fpp)}
+        filter_ = make_filter(self.hashes.array, self.index.fpp, blocked=not self.listed.elements)
+        return {**stored, "values": None, **filter_}
 
 
 @dataclass(frozen=True)

@@ -93,9 +93,12 @@ def _refresh(
 
     def change(current_snapshot: Snapshot | None) -> Change:
         present = current_snapshot.indexes if current_snapshot is not None else ()
-        refreshed = {b.id for b in bound}
+        lookups = {b.id: dict(b.index.metadata_type.lookups) for b in bound}  # of the release that collected
         return Change(
-            tuple(made.get(r.name) or (replace(r, refreshed=now) if r.id in refreshed else r) for r in present),
+            tuple(
+                made.get(r.name) or (replace(r, refreshed=now, lookups=lookups[r.id]) if r.id in lookups else r)
+                for r in present
+            ),
             agreed(target.store, current_snapshot, outcome.table) if outcome is not None else None,
             removed,
         )

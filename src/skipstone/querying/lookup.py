@@ -2,7 +2,8 @@
 
 Two kinds of field can be looked up.  A *set* is a list whose order means nothing, such as the distinct values of an
 object: who looks for some values need not see the others.  A *filter* is a string of bits, such as a Bloom filter, of
-which some places are looked at, given as fractions of its length.
+which some places are looked at, given as fractions of its length.  Filters may be *blocked*: all bits of a value lie in
+one of a power of two of equal blocks, which the leading bits of the value's hash number.
 """
 
 from __future__ import annotations
@@ -22,27 +23,73 @@ if TYPE_CHECKING:
 
     Rows = npt.NDArray[np.intp]
 
-__all__ = ["FILTER", "SET", "Filters", "FiltersOfParts", "HasFilters", "Lookup", "PartFilters"]
+__all__ = [
+    "BLOCKS",
+    "FILTER",
+    "MOST_BLOCKS",
+    "SET",
+    "Filters",
+    "FiltersOfParts",
+    "HasFilters",
+    "Lookup",
+    "PartFilters",
+    "kind_of",
+    "turns_and_blocks",
+]
 
-SET, FILTER = "set", "filter"
-"""The kinds of field that can be looked up, as ``MetadataType.lookups`` names them."""
+SET, FILTER, BLOCKS = "set", "filter", "blocks"
+"""The kinds of field that can be looked up, as ``MetadataType.lookups`` names them.
+
+``blocks`` is a filter that may be blocked; the field that says so, as ``turns_and_blocks`` reads it, is named behind a
+colon: ``blocks:hashes``.
+"""
+MOST_BLOCKS = 8
+"""The binary logarithm of the most blocks of a filter."""
+_TURNS_BITS = 16
+
+
+def kind_of(said: str) -> tuple[str, str]:
+    """Return the kind of a field that can be looked up, and the field that says into how many blocks it is divided.
+
+    >>> kind_of("set"), kind_of("blocks:hashes")
+    (('set', ''), ('blocks', 'hashes'))
+    """
+    kind, _, companion = said.partition(":")
+    return kind, companion
+
+
+def turns_and_blocks(numbers: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return how many bits a value sets in each filter, and the binary logarithm of the filter's number of blocks.
+
+    A filter that is not blocked has the number of bits alone; a blocked one has ``-(logarithm << 16 | bits)``: whoever
+    does not know of blocks finds a number of bits that makes no sense, and does not use the filter.
+    """
+    known = numbers.astype(np.int64)
+    negated = np.where(known < 0, -known, 0)
+    return np.where(known < 0, negated & ((1 << _TURNS_BITS) - 1), known), negated >> _TURNS_BITS
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
     """What is looked for in one field: values of a set, or places of a filter.
 
-    A place is a number of 64 bits whose upper half, divided by 2³², is the fraction of the filter's length.
+    A place is a number of 64 bits whose upper half, divided by 2³², is the fraction of the filter's length.  ``blocks``
+    has for each value the place whose leading bits number its block in a filter that is blocked.
     """
 
     values: tuple[Any, ...] = ()
     places: tuple[int, ...] = ()
+    blocks: tuple[int, ...] = ()
 
     @classmethod
     def of_all(cls, lookups: Iterable[Lookup]) -> Lookup:
         """Look for what any of them looks for."""
         found = tuple(lookups)
-        return cls(tuple(v for one in found for v in one.values), tuple(p for one in found for p in one.places))
+        return cls(
+            tuple(v for one in found for v in one.values),
+            tuple(p for one in found for p in one.places),
+            tuple(b for one in found for b in one.blocks),
+        )
 
 
 class Filters(Protocol):
@@ -82,38 +129,56 @@ class PartFilters:
     ----------
     whole
         A binary array; null where the filter is not known or is in slices.
-    slices
-        Binary arrays by their number; null where the filter is not in slices.
-    count
-        How many slices a filter has: a power of two.
+    levels
+        By the number of slices that a filter is cut into, a power of two: binary arrays by the number of the slice;
+        null where the filter is not cut into so many.
     """
 
-    def __init__(self, whole: pa.Array, slices: Mapping[int, pa.Array] | None = None, count: int = 1) -> None:
+    def __init__(self, whole: pa.Array, levels: Mapping[int, Mapping[int, pa.Array]] | None = None) -> None:
         self._whole = _Bytes(whole)
-        self._slices = {number: _Bytes(array) for number, array in (slices or {}).items()}
-        self._shift = 64 - (count.bit_length() - 1)
+        self._levels = [_Level(count, slices, len(whole)) for count, slices in (levels or {}).items()]
         valid = np.asarray(whole.is_valid())
         self.known = valid.copy()
         self.sizes = np.where(valid, self._whole.lengths, 0).astype(np.uint64) * np.uint64(8)
-        self._width = np.zeros(len(whole), np.uint64)  # bits of a slice
-        for array, one in zip((slices or {}).values(), self._slices.values(), strict=True):
-            cut = np.asarray(array.is_valid())
-            self.known |= cut
-            self._width[cut] = one.lengths[cut].astype(np.uint64) * np.uint64(8)
-        np.copyto(self.sizes, self._width * np.uint64(count), where=self._width > 0)
+        for level in self._levels:
+            self.known |= level.cut
+            np.copyto(self.sizes, level.width * np.uint64(level.count), where=level.width > 0)
 
     def might_be_set(self, place: int, rows: Rows) -> npt.NDArray[np.bool_]:
         """Look at the byte that has the bit; a slice has just the places whose leading bits are its number."""
         positions = (np.uint64(place >> 32) * self.sizes[rows]) >> np.uint64(32)
         answer = np.ones(len(rows), np.bool_)
-        cut = self._width[rows] > 0
-        if not cut.all():
-            answer[~cut] = self._whole.bits(rows[~cut], positions[~cut])
-        number = place >> self._shift if self._shift < 64 else 0
-        if cut.any() and number in self._slices:
-            here = rows[cut]
-            answer[cut] = self._slices[number].bits(here, positions[cut] - np.uint64(number) * self._width[here])
+        whole = np.ones(len(rows), np.bool_)
+        for level in self._levels:
+            cut = level.width[rows] > 0
+            if cut.any():
+                answer[cut] = level.bits(place, rows[cut], positions[cut])
+                whole &= ~cut
+        if whole.any():
+            answer[whole] = self._whole.bits(rows[whole], positions[whole])
         return answer
+
+
+class _Level:
+    """Filters that are cut into one number of slices."""
+
+    def __init__(self, count: int, slices: Mapping[int, pa.Array], rows: int) -> None:
+        self.count = count
+        self._shift = 64 - (count.bit_length() - 1)
+        self._slices = {number: _Bytes(array) for number, array in slices.items()}
+        self.cut = np.zeros(rows, np.bool_)
+        self.width = np.zeros(rows, np.uint64)  # bits of a slice
+        for array, one in zip(slices.values(), self._slices.values(), strict=True):
+            here = np.asarray(array.is_valid())
+            self.cut |= here
+            self.width[here] = one.lengths[here].astype(np.uint64) * np.uint64(8)
+
+    def bits(self, place: int, rows: Rows, positions: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """Return the bits at a place; all may be set where its slice is not there."""
+        number = place >> self._shift
+        if number not in self._slices:
+            return np.ones(len(rows), np.bool_)
+        return self._slices[number].bits(rows, positions - np.uint64(number) * self.width[rows])
 
 
 class FiltersOfParts:

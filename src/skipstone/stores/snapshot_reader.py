@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from skipstone.errors import MetadataCorruptError
-from skipstone.querying.lookup import FILTER, SET, FiltersOfParts, PartFilters
+from skipstone.querying.lookup import SET, FiltersOfParts, PartFilters
 from skipstone.stores.arrow_types import parse_type
 from skipstone.stores.metadata_store import IndexRecord, field_column
-from skipstone.stores.parts.buckets import filters_of, joined
+from skipstone.stores.parts.buckets import filters_of, is_filter, joined
 from skipstone.stores.parts.columns import IDENTITY, MAX_ROW_GROUP_ROWS, presence_column
 from skipstone.stores.parts.merge import NOWHERE, Merge, PartRows, gather, merge_parts
 from skipstone.stores.parts.part import Meter
@@ -178,7 +178,7 @@ class SnapshotReader:
                 columns[number] = self._part_columns(part, list(names), meter)
         for record, name in missing:
             key = (record.id, name)
-            if record.lookups.get(name) == FILTER and key in (lookups or {}):
+            if is_filter(record.lookups.get(name)) and key in (lookups or {}):
                 loaded.filters[key] = self._filters(record, name, needs[key], columns, meter)
             else:
                 loaded.fields[key] = self._field(record, name, needs[key], columns, meter)

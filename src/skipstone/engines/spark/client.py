@@ -82,6 +82,10 @@ class Client:
         self._start_callbacks()
         self._bridge.register(planner)
 
+    def warm_up(self) -> None:
+        """Load in the background what the first query of this JVM would wait for."""
+        self._bridge.warmUp(self._session)
+
     def register_companion(self, number: int, planner: object) -> bool:
         """Let the planner of a companion answer the optimizer rule; return whether the companion is still wanted."""
         self._start_callbacks()

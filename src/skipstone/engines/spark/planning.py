@@ -91,6 +91,8 @@ class SparkPlanner:
     def _planned(self, key: int, request: dict[str, Any]) -> Plan:
         """Plan one scan, and remember the plan; what Skipstone refuses on purpose is said."""
         relation = Relation.of(request["relation"])
+        if request.get("rehearsal"):
+            return self._rehearsed(relation, request["condition"])
         complain_once(relation.skipstone, registry.store_settings())
         try:
             registry.load_plugins(_names(relation.skipstone.get("plugins", "")))
@@ -112,6 +114,12 @@ class SparkPlanner:
             return Plan(not_used=(str(error),))
         self._remember(key, plan, store)
         return plan
+
+    def _rehearsed(self, relation: Relation, condition: Any) -> Plan:
+        """Plan a scan that nobody asked for, of no files: nothing is imported, said or remembered for it."""
+        registry.find_plugins()
+        functions = query_identities(self._spark, relation.skipstone)
+        return plan_scan(relation, read_expression(condition), InMemoryStore(), functions)
 
     def objects(self, snapshot_id: str) -> str:
         """Write a snapshot's object table to a local file for the bridge, which deletes it."""
@@ -281,7 +289,9 @@ def attach(spark: SparkSession) -> SparkSession:
     application = _application(spark)
     if application not in _planners:
         planner = _planners.setdefault(application, SparkPlanner(spark))
-        Client(spark).register(planner)
+        client = Client(spark)
+        client.register(planner)
+        client.warm_up()
     return spark
 
 

@@ -77,7 +77,8 @@ class Footer:
         size = self.arrow_bytes.get(column, self.arrow_bytes.get(whole, 0))
         if column in self.arrow_bytes or not cut or whole not in self.buckets:
             return size
-        return size // self.buckets[whole].count
+        alike = f"{whole}#{cut.partition('-')[0]}-0" if "-" in cut else f"{whole}#0"
+        return self.arrow_bytes.get(alike, size // self.buckets[whole].count)
 
     def chunks_of(self, columns: Collection[str], groups: Collection[int] | None = None) -> list[Chunk]:
         """Return the chunks of some columns, in some row groups or in all, in the order in which they lie."""
@@ -110,8 +111,8 @@ def parse_footer(data: bytes, decryption: Any = None) -> Footer:
 def _buckets(column: str, said: Any, columns: Collection[str]) -> Buckets:
     """Read how a column is cut, and make sure that it is."""
     match said:
-        case [str() as kind, int() as count]:
-            cut = Buckets(kind, count)
+        case [str() as kind, int() as count, *coarse] if all(type(n) is int for n in coarse):
+            cut = Buckets(kind, count, tuple(coarse))
             there = {name for name in columns if name == column or name.startswith(f"{column}#")}
             if there == set(cut.columns(column)):  # no more of them either: of another count, values lie elsewhere
                 return cut

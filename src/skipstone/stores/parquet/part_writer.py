@@ -18,11 +18,11 @@ import pyarrow.parquet as pq
 
 from skipstone.errors import KeyUnavailableError
 from skipstone.indexing.records import split_field_column
-from skipstone.querying.lookup import FILTER
+from skipstone.querying.lookup import SET
 from skipstone.stores.manifest import PartRecord, Section
 from skipstone.stores.parquet.encodings import DICTIONARY_BYTES, with_dictionary
 from skipstone.stores.parquet.part_footer import BUCKETS, CHUNK, SIZES, TRAILER, leaf_columns
-from skipstone.stores.parts.buckets import split
+from skipstone.stores.parts.buckets import blocks_in, split
 from skipstone.stores.parts.columns import rows_per_group, sizes_by_index
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class _SectionWriter:
         self.names = schema.names
         self.sizes = dict.fromkeys(schema.names, 0)
         self.stored: dict[str, int] = {}
-        self._whole_filters: dict[str, int] = {}
+        self._samples: dict[str, int] = {}
         if key and keys is None:
             msg = f"no key {key!r}: spark.skipstone.kms.class names no key provider"
             raise KeyUnavailableError(msg)
@@ -166,7 +166,7 @@ class _SectionWriter:
     def _opened(self, first: pa.Table) -> pq.ParquetWriter:
         """Return the writer of the file; the first rows decide which columns get a dictionary."""
         if self._writer is None:
-            slices = [n for column, cut in self._buckets.items() if cut.kind == FILTER for n in cut.columns(column)]
+            slices = [n for column, cut in self._buckets.items() if cut.kind != SET for n in cut.columns(column)]
             self._writer = pq.ParquetWriter(
                 self.path,
                 self._schema,
@@ -191,10 +191,10 @@ class _SectionWriter:
             if cut is None:
                 columns[name] = column
             else:
-                columns |= dict(zip(cut.columns(name), split(_whole(column), cut), strict=True))
-                if cut.kind == FILTER:  # which may be most of them, or none
-                    first = cut.columns(name)[0]
-                    self._whole_filters[first] = self._whole_filters.get(first, 0) + columns[first].nbytes
+                pieces = split(_whole(column), cut, blocks_in(table, cut.by))
+                columns |= dict(zip(cut.columns(name), pieces, strict=True))
+                for sample in cut.samples(name):  # filters left whole may be most of them, or none
+                    self._samples[sample] = self._samples.get(sample, 0) + columns[sample].nbytes
         rows = pa.table(columns, schema=self._schema)
         self._opened(rows).write_table(rows, row_group_size=table.num_rows)
 
@@ -209,9 +209,9 @@ class _SectionWriter:
 
     def ending(self) -> Any:
         """Open the complete Parquet file where its footer was: that is written again by ``end``."""
-        said = {SIZES.decode(): json.dumps(self.sizes | self._whole_filters)}
+        said = {SIZES.decode(): json.dumps(self.sizes | self._samples)}
         if self._buckets:
-            cuts = {name: [cut.kind, cut.count] for name, cut in self._buckets.items()}
+            cuts = {name: [cut.kind, *cut.levels] for name, cut in self._buckets.items()}
             said[BUCKETS.decode()] = json.dumps(cuts)
         writer = self._opened(self._schema.empty_table())
         writer.add_key_value_metadata(said)

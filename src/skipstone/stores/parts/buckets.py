@@ -2,23 +2,27 @@
 
 A *set* (a list whose order means nothing) is cut by the hash of its values: equal values are in the same bucket in
 every object, so that a bucket's dictionary has each of them once.  A *filter* is cut into equal slices; which slice has
-a bit follows from the literal alone, whatever an object's filter is long.  Putting the buckets together gives the field
-again, the order of a set aside.
+a bit follows from the literal alone, whatever an object's filter is long.  Filters that are blocked are cut between
+blocks, so that a literal needs one slice: long ones finely, short ones coarsely.  Putting the buckets together gives
+the field again, the order of a set aside.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skipstone.querying.lookup import FILTER, SET, PartFilters
+from skipstone.querying.lookup import BLOCKS, FILTER, MOST_BLOCKS, SET, PartFilters, kind_of, turns_and_blocks
 from skipstone.stores.metadata_store import field_column
 from skipstone.stores.parquet.encodings import stored_size
-from skipstone.toolkit.values import exact_array, is_binary_like
+from skipstone.stores.parts.filter_slices import interleaving, joined_filters, levels_for, slices
+from skipstone.stores.parts.set_hashes import set_hashes
+from skipstone.toolkit.values import exact_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
     from skipstone.querying.lookup import Lookup
     from skipstone.stores.metadata_store import IndexRecord
 
-__all__ = ["Buckets", "buckets_for", "choose_buckets", "filters_of", "joined", "split"]
+__all__ = ["Buckets", "buckets_for", "choose_buckets", "filters_of", "is_filter", "joined", "split"]
 
 MOST = 256
 """Buckets of a field at most: a lookup of one value reads a 256th of a set."""
@@ -47,53 +51,113 @@ _PROBES = 8
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """How one field of one part is cut: ``count`` is a power of two, above 1."""
+    """How one field of one part is cut: ``count`` is a power of two, above 1.
+
+    Parameters
+    ----------
+    kind, count
+        What is cut, and into how many buckets.
+    coarse
+        Of blocked filters: the numbers of slices, in descending order, of those with too few blocks for ``count``.
+    by
+        Of blocked filters: the column that says how they are blocked, which who cuts them needs.
+    """
 
     kind: str
     count: int
+    coarse: tuple[int, ...] = ()
+    by: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        if self.kind not in (SET, FILTER) or not 2 <= self.count <= 1 << 16 or self.count & (self.count - 1):
-            msg = f"buckets of kind {self.kind!r}, {self.count} of them"
+        counts = (self.count, *self.coarse)
+        if (
+            self.kind not in (SET, FILTER, BLOCKS)
+            or (self.coarse and self.kind != BLOCKS)
+            or any(not 2 <= count <= 1 << 16 or count & (count - 1) for count in counts)
+            or list(counts) != sorted(set(counts), reverse=True)
+        ):
+            msg = f"buckets of kind {self.kind!r}, {', '.join(map(str, counts))} of them"
             raise ValueError(msg)
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """The numbers of slices that filters are cut into."""
+        return (self.count, *self.coarse)
 
     def columns(self, column: str, numbers: Sequence[int] | None = None) -> tuple[str, ...]:
         """Name the columns that a field is kept in, or those of some buckets; first that of filters left whole."""
-        chosen = range(self.count) if numbers is None else numbers
-        names = tuple(f"{column}#{number}" for number in chosen)
-        return (f"{column}#whole", *names) if self.kind == FILTER else names
+        names = [f"{column}#{number}" for number in range(self.count)]
+        names += [f"{column}#{count}-{number}" for count in self.coarse for number in range(count)]
+        chosen = names if numbers is None else [names[number] for number in numbers]
+        return (*([] if self.kind == SET else [f"{column}#whole"]), *chosen)
+
+    def samples(self, column: str) -> tuple[str, ...]:
+        """Name the columns that tell how large the others are: of each number of slices the first."""
+        coarse = (f"{column}#{count}-0" for count in self.coarse)
+        return (
+            () if self.kind == SET else (f"{column}#whole", *([f"{column}#0", *coarse] if self.kind == BLOCKS else []))
+        )
 
     def numbers(self, lookup: Lookup, type_: pa.DataType) -> tuple[int, ...] | None:
         """Number the buckets that a lookup needs, given the field's type; ``None`` for all."""
-        shift = 64 - (self.count.bit_length() - 1)
-        if self.kind == FILTER:
-            found = {place >> shift for place in lookup.places}
-        else:
+        if self.kind == SET:
             values = exact_array(lookup.values, type_.value_type)
             hashes = None if values is None else set_hashes(values)
             if hashes is None:
                 return None
-            found = set((hashes >> np.uint64(shift)).tolist())
-        return tuple(sorted(found)) or (0,)
+            return tuple(sorted(set((hashes >> np.uint64(_shift(self.count))).tolist()))) or (0,)
+        places = lookup.places if self.kind == FILTER else lookup.blocks or lookup.places
+        found: list[int] = []
+        for start, count in zip(self._starts(), self.levels, strict=True):
+            found += sorted({start + (place >> _shift(count)) for place in places}) or [start]
+        return tuple(found)
+
+    def _starts(self) -> list[int]:
+        """Return where the slices of each level begin among all."""
+        return [sum(self.levels[:n]) for n in range(len(self.levels))]
 
 
-def choose_buckets(kind: str, column: pa.ChunkedArray) -> Buckets | None:
-    """Choose how to cut a field, by what is in it; ``None`` to leave it whole."""
+def _shift(count: int) -> int:
+    """Return by how much a number of 64 bits is shifted so that its leading bits number one of ``count`` buckets."""
+    return 64 - (count.bit_length() - 1)
+
+
+def is_filter(said: str | None) -> bool:
+    """Whether a kind, as ``MetadataType.lookups`` names it, is one of filters."""
+    return said is not None and kind_of(said)[0] in (FILTER, BLOCKS)
+
+
+def choose_buckets(
+    kind: str, column: pa.ChunkedArray, blocks: npt.NDArray[Any] | None = None, by: str = ""
+) -> Buckets | None:
+    """Choose how to cut a field, by what is in it; ``None`` to leave it whole.
+
+    ``blocks`` has the binary logarithm of each filter's number of blocks, and ``by`` names the column that it is from.
+    """
     if column.nbytes < SMALLEST or not _can_cut(kind, column.type):
         return None
     if kind == SET:
         return _set_buckets(column)
-    most = _most(column.nbytes)
     lengths = pc.binary_length(column).fill_null(0).to_numpy()
+    logs = np.zeros(len(lengths), np.int64) if blocks is None else blocks
+    cost, count = _evenly(lengths, logs, _most(column.nbytes))
+    blocked, levels = levels_for(lengths, logs, _BUCKET_BYTES)
+    if levels and blocked < cost:
+        return Buckets(BLOCKS, levels[0], levels[1:], by)
+    return Buckets(FILTER, count, by=by) if count > 1 else None
+
+
+def _evenly(lengths: npt.NDArray[Any], logs: npt.NDArray[Any], most: int) -> tuple[float, int]:
+    """Return what a lookup reads of filters that all are cut into one number of slices, and the best such number."""
     total = int(lengths.sum())
     costs = {1: float(total)}
     count = 2
     while count <= most:
-        cut = int(lengths[_is_cut(lengths, count)].sum())
+        cut = int(lengths[_is_cut(lengths, count, logs)].sum())
         costs[count] = total - cut + cut * _PROBES / count
         count *= 2
     best = min(costs, key=lambda n: (costs[n], n))
-    return Buckets(kind, best) if best > 1 else None
+    return costs[best], best
 
 
 def _set_buckets(column: pa.ChunkedArray) -> Buckets | None:
@@ -114,18 +178,29 @@ def _set_buckets(column: pa.ChunkedArray) -> Buckets | None:
 
 def buckets_for(table: pa.Table, indexes: Sequence[IndexRecord]) -> dict[str, Buckets]:
     """Choose how to cut the columns of a new part."""
-    return {
-        column: cut
-        for column, kind in _looked_up(indexes)
-        if column in table.column_names and (cut := choose_buckets(kind, table.column(column))) is not None
-    }
+    found: dict[str, Buckets] = {}
+    for column, kind, by in _looked_up(indexes):
+        if column in table.column_names:
+            blocks = blocks_in(table, by)
+            cut = choose_buckets(kind, table.column(column), blocks, "" if blocks is None else by)
+            if cut is not None:
+                found[column] = cut
+    return found
 
 
-def _looked_up(indexes: Sequence[IndexRecord]) -> Iterator[tuple[str, str]]:
-    """Yield the columns that are looked up, and their kinds."""
+def _looked_up(indexes: Sequence[IndexRecord]) -> Iterator[tuple[str, str, str]]:
+    """Yield the columns that are looked up, their kinds, and the columns that say how they are blocked, if any."""
     for record in indexes:
-        for name, kind in record.lookups.items():
-            yield field_column(record.id, name), kind
+        for name, said in record.lookups.items():
+            kind, companion = kind_of(said)
+            yield field_column(record.id, name), kind, field_column(record.id, companion) if companion else ""
+
+
+def blocks_in(table: pa.Table, by: str) -> npt.NDArray[np.int64] | None:
+    """Return the binary logarithm of the number of blocks of each row's filter; ``None`` where nothing says that."""
+    if by not in table.column_names or not pa.types.is_integer(table.schema.field(by).type):
+        return None
+    return turns_and_blocks(table.column(by).fill_null(0).to_numpy())[1]
 
 
 def _most(size: int) -> int:
@@ -135,20 +210,38 @@ def _most(size: int) -> int:
 
 def _can_cut(kind: str, type_: pa.DataType) -> bool:
     """Whether a field of a type can be cut."""
-    if kind == FILTER:
+    if kind in (FILTER, BLOCKS):
         return bool(pa.types.is_binary(type_))
     return bool(kind == SET and pa.types.is_list(type_) and set_hashes(pa.array([], type_.value_type)) is not None)
 
 
-def _is_cut(lengths: npt.NDArray[Any], count: int) -> npt.NDArray[np.bool_]:
-    """Return which filters are cut: those that give slices of whole bytes, not too short ones."""
+def _is_cut(lengths: npt.NDArray[Any], count: int, logs: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return which filters are cut: those that give slices of whole bytes, not too short ones, and whole blocks."""
     found: npt.NDArray[np.bool_] = (lengths % count == 0) & (lengths >= LEAST_SLICE * count)
+    return found & ((logs == 0) | (1 << logs >= count))
+
+
+def split(column: pa.Array, buckets: Buckets, blocks: npt.NDArray[Any] | None = None) -> list[pa.Array]:
+    """Cut a field, in the order of ``Buckets.columns``; ``blocks`` is as in ``choose_buckets``."""
+    if buckets.kind == SET:
+        return list(_split_set(column, buckets.count))
+    lengths = pc.binary_length(column).fill_null(0).to_numpy()
+    logs = np.zeros(len(column), np.int64) if blocks is None else blocks
+    valid = np.asarray(column.is_valid())
+    rest = valid & (lengths > 0)
+    cuts = []
+    for count in buckets.levels:
+        here = rest & (_is_cut(lengths, count, logs) if buckets.kind == FILTER else _holds(lengths, logs, count))
+        cuts.append(here)
+        rest &= ~here
+    whole = pc.if_else(pa.array(np.logical_or.reduce(cuts)), pa.scalar(None, column.type), column)
+    return [whole, *(s for n, cut in zip(buckets.levels, cuts, strict=True) for s in slices(column, n, cut, lengths))]
+
+
+def _holds(lengths: npt.NDArray[Any], logs: npt.NDArray[Any], count: int) -> npt.NDArray[np.bool_]:
+    """Return which filters have blocks enough for a number of slices."""
+    found: npt.NDArray[np.bool_] = (1 << np.clip(logs, 0, MOST_BLOCKS) >= count) & (lengths % count == 0)
     return found
-
-
-def split(column: pa.Array, buckets: Buckets) -> list[pa.Array]:
-    """Cut a field, in the order of ``Buckets.columns``."""
-    return list(_split_filter(column, buckets.count) if buckets.kind == FILTER else _split_set(column, buckets.count))
 
 
 def _split_set(lists: pa.ListArray, count: int) -> Iterator[pa.Array]:
@@ -171,147 +264,27 @@ def _split_set(lists: pa.ListArray, count: int) -> Iterator[pa.Array]:
         yield pa.ListArray.from_arrays(offsets, flat.take(pa.array(here)), type=lists.type, mask=missing)
 
 
-def _split_filter(filters: pa.BinaryArray, count: int) -> Iterator[pa.Array]:
-    """Cut filters into slices; return those that are too short for it whole."""
-    lengths = pc.binary_length(filters).fill_null(0).to_numpy()
-    cut = np.asarray(filters.is_valid()) & _is_cut(lengths, count)
-    yield pc.if_else(pa.array(cut), pa.scalar(None, filters.type), filters)
-    _, offsets, data = filters.buffers()
-    starts = np.frombuffer(offsets, np.int32)[filters.offset : filters.offset + len(filters)].astype(np.int64)
-    content = np.frombuffer(data if data is not None else b"", np.uint8)
-    widths = np.where(cut, lengths // count, 0)
-    ends = np.cumsum(widths)
-    places = np.concatenate(([0], ends)).astype(np.int32)
-    within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - widths, widths)
-    first = np.repeat(starts, widths)
-    step = np.repeat(widths, widths)
-    known = pa.array(cut)
-    for number in range(count):
-        bytes_ = content[first + number * step + within]
-        whole = pa.Array.from_buffers(filters.type, len(filters), [None, pa.py_buffer(places), pa.py_buffer(bytes_)])
-        yield pc.if_else(known, whole, pa.scalar(None, filters.type))
-
-
 def joined(kind: str, pieces: Sequence[pa.Array]) -> pa.Array:
     """Put pieces of a field together, row by row: all of them, or those of a set that were looked up."""
     if len(pieces) == 1:
         return pieces[0]
-    return _joined_filters(pieces) if kind == FILTER else _joined_sets(pieces)
+    return _joined_sets(pieces) if kind == SET else joined_filters(pieces)
 
 
 def _joined_sets(pieces: Sequence[pa.ListArray]) -> pa.Array:
     lengths = np.stack([pc.list_value_length(piece).fill_null(0).to_numpy() for piece in pieces])
-    order, ends = _interleaving(lengths)
+    order, ends = interleaving(lengths)
     flat = pa.concat_arrays([piece.flatten() for piece in pieces]).take(pa.array(order))
     offsets = pa.array(np.concatenate(([0], ends)).astype(np.int32))
     missing = pieces[0].is_null() if pieces[0].null_count else None
     return pa.ListArray.from_arrays(offsets, flat, type=pieces[0].type, mask=missing)
 
 
-def _joined_filters(pieces: Sequence[pa.BinaryArray]) -> pa.Array:
-    whole, *slices = pieces
-    lengths = np.stack([pc.binary_length(piece).fill_null(0).to_numpy() for piece in slices])
-    order, ends = _interleaving(lengths)
-    content = np.concatenate([_content(piece.drop_null()) for piece in slices])
-    offsets = np.concatenate(([0], ends)).astype(np.int32)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(content[order])]
-    together = pa.Array.from_buffers(whole.type, len(whole), buffers)
-    return pc.if_else(slices[0].is_valid(), together, whole)
-
-
-def _content(array: pa.BinaryArray) -> npt.NDArray[np.uint8]:
-    """Return the bytes of an array without nulls, one value after the other."""
-    _, offsets, data = array.buffers()
-    if data is None or not len(array):
-        return np.zeros(0, np.uint8)
-    places = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
-    return np.frombuffer(data, np.uint8)[places[0] : places[-1]]
-
-
-def _interleaving(lengths: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Order the items of pieces, which lie piece after piece, by rows; return that order and where each row ends.
-
-    ``lengths`` has a row per piece and a column per row of the field.
-    """
-    sources = (np.cumsum(lengths) - lengths.ravel()).reshape(lengths.shape).T.ravel()
-    by_row = lengths.T.ravel()
-    ends = np.cumsum(by_row)
-    order = np.repeat(sources - (ends - by_row), by_row) + np.arange(int(ends[-1]) if len(ends) else 0)
-    return order, np.cumsum(lengths.sum(axis=0))
-
-
 def filters_of(columns: Mapping[str, pa.Array], column: str, buckets: Buckets) -> PartFilters:
     """Return the filters of a part, made of the column of whole filters and of the slices that were read."""
-    slices = {n: columns[name] for n in range(buckets.count) if (name := f"{column}#{n}") in columns}
-    return PartFilters(columns[f"{column}#whole"], slices, buckets.count)
-
-
-_FNV_OFFSET, _FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
-_FEW = 32
-"""Texts that are hashed faster one by one than a byte of each at a time: a single long one would take seconds."""
-
-
-def set_hashes(values: pa.Array) -> npt.NDArray[np.uint64] | None:
-    """Hash values to 64 bits, equal ones alike; ``None`` for a type that has no hash here.
-
-    Text and binary: FNV-1a of the bytes.  Numbers, dates and times: their value as a signed number of 64 bits, of
-    floating point the bits of the double with one zero and one NaN, of decimals both halves of the unscaled number, the
-    upper one hashed first.  Each goes through the finaliser of SplitMix64.  A null, which no lookup looks for, is 0.
-    """
-    type_ = values.type
-    if is_binary_like(type_):
-        return _text_hashes(values)
-    if pa.types.is_floating(type_):
-        numbers = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
-        return _mixed(np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64))
-    if pa.types.is_decimal128(type_):
-        filled = values.fill_null(0)
-        halves = np.frombuffer(filled.buffers()[1] or b"", np.uint64)
-        halves = halves[2 * filled.offset : 2 * (filled.offset + len(filled))].reshape(-1, 2)
-        return _mixed(_mixed(halves[:, 1]) ^ halves[:, 0])
-    if pa.types.is_boolean(type_) or pa.types.is_integer(type_):
-        signed = values.view(pa.int64()) if pa.types.is_uint64(type_) else values.cast(pa.int64())
-        return _mixed(signed.fill_null(0).to_numpy(zero_copy_only=False).view(np.uint64))
-    if pa.types.is_temporal(type_) and type_.bit_width in (32, 64) and not pa.types.is_interval(type_):
-        plain = values.view(pa.int32() if type_.bit_width == 32 else pa.int64())
-        return set_hashes(plain)
-    return None
-
-
-def _text_hashes(values: pa.Array) -> npt.NDArray[np.uint64]:
-    """Hash each distinct text once, a byte of all of them at a time."""
-    encoded = values.dictionary_encode()
-    texts = encoded.dictionary
-    width = np.int64 if pa.types.is_large_string(texts.type) or pa.types.is_large_binary(texts.type) else np.int32
-    _, offsets, data = texts.buffers()
-    starts = np.frombuffer(offsets if offsets is not None else b"", width)
-    starts = starts[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
-    content = np.frombuffer(data if data is not None else b"", np.uint8)
-    hashes = np.full(len(texts), _FNV_OFFSET, np.uint64)
-    if len(texts):
-        lengths = np.diff(starts)
-        rest = np.argsort(-lengths, kind="stable")
-        for place in range(int(lengths.max())):
-            rest = rest[: np.searchsorted(-lengths[rest], -place)]  # those longer than this
-            if len(rest) < _FEW:
-                for text in rest.tolist():
-                    hashes[text] = _continued(int(hashes[text]), content[starts[text] + place : starts[text + 1]])
-                break
-            hashes[rest] = (hashes[rest] ^ content[starts[rest] + place]) * np.uint64(_FNV_PRIME)
-    mixed = _mixed(hashes)
-    codes = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
-    return np.append(mixed, np.uint64(0))[codes]
-
-
-def _continued(found: int, content: npt.NDArray[np.uint8]) -> int:
-    """Hash on over the rest of one text."""
-    for byte in content.tobytes():
-        found = (found ^ byte) * _FNV_PRIME & 0xFFFFFFFFFFFFFFFF
-    return found
-
-
-def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Let every bit of a number change every other (the finaliser of SplitMix64)."""
-    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return numbers ^ (numbers >> np.uint64(31))
+    names = iter(buckets.columns(column)[1:])
+    levels = {
+        count: {n: columns[name] for n, name in enumerate(islice(names, count)) if name in columns}
+        for count in buckets.levels
+    }
+    return PartFilters(columns[f"{column}#whole"], levels)

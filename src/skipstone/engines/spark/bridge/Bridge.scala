@@ -16,6 +16,9 @@ object Bridge {
 
   def registered(): Planner = planner
 
+  /** Load in the background what a first query would wait for; see [[WarmUp]]. */
+  def warmUp(session: classic.SparkSession): Unit = WarmUp.start(session)
+
   /** Whether the session was made with [[SkipstoneExtensions]]. */
   def installed(session: SparkSession): Boolean = session match {
     case c: classic.SparkSession => c.extensions.buildPreCBORules(c).exists(_.isInstanceOf[SkipstoneRule])

@@ -127,9 +127,9 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     } finally {
       entry.totalNs = System.nanoTime() - start
       entry.planned.foreach(_.nanoseconds = entry.totalNs)
-      Option(entry.location.get).collect { case l: FileIndex => l }.foreach(PlannedRelations.add(_, new PlannedRelation(
+      if (!WarmUp.isActive) Option(entry.location.get).collect { case l: FileIndex => l }.foreach(PlannedRelations.add(_, new PlannedRelation(
         described.fs.dataSchema, rel.catalogTable, entry, entry.header.toSeq.flatMap(Decision.texts(_, "columns")).toSet)))
-      Stats.add(entry)
+      if (!WarmUp.isActive) Stats.add(entry)
       if (entry.wrapped) logInfo(f"Skipstone: read ${entry.kept} of ${entry.total} objects " +
         f"(${entry.bytesSkipped} of ${entry.bytesTotal} bytes skipped) of ${entry.roots.headOption.getOrElse("")} " +
         f"in ${entry.totalNs / 1e6}%.1f ms by ${entry.header.map(_.path("clause").asText).getOrElse("")}")
@@ -278,7 +278,7 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
 
   private def fail(entry: Entry, error: String): Unit = {
     entry.error = Some(error)
-    warnOnce(s"Skipstone: nothing skipped in ${entry.roots.headOption.getOrElse("a scan")}: $error")
+    if (!WarmUp.isActive) warnOnce(s"Skipstone: nothing skipped in ${entry.roots.headOption.getOrElse("a scan")}: $error")
   }
 
   private def warnOnce(message: String): Unit = if (isNew(message)) logWarning(message)
@@ -388,6 +388,7 @@ private[skipstone] object SkipstoneRule {
       case None => g.writeNull()
     }
     if (Audits.caught.nonEmpty) Json.strings(g, "distrusted", Audits.caught)
+    if (WarmUp.isActive) g.writeBooleanField("rehearsal", true)
     top.foreach { t =>
       g.writeFieldName("top")
       t.write(g, described.columns, TopK.whole(condition, described.columns))
