@@ -167,8 +167,9 @@ def _described(scan: Any) -> dict[str, Any]:
 
 def _rows(measured: dict[str, Measured], scale: float, *, small: bool) -> list[Row]:
     """Make a row of each mean, then one of each query."""
+    span = "a day" if tpch.days(scale) == 1 else f"{tpch.days(scale)} days"
     conditions = (
-        f"TPC-H at scale {scale:g}, lineitem by ship date and orders by order date in {tpch.OBJECTS} objects each, "
+        f"TPC-H at scale {scale:g}, lineitem by ship date and orders by order date, {span} an object, "
         f"other tables as generated; MinMax on dates and keys, value lists, Bloom filters on order keys; "
         f"{SHUFFLE_PARTITIONS} shuffle partitions; listed once, warm; same answers in all ways"
     )
