@@ -29,6 +29,7 @@ NAMES = (
     "joins",
     "tables",
     "tpch",
+    "tpch_10",
     "companion",
     "elasticsearch",
     "encryption",
