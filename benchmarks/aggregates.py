@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import skipstone
 from benchmarks import data
 from benchmarks.measures import Row, Subject, interleave, ratio
-from benchmarks.session import enable, session
+from benchmarks.session import enable, plan, session
 from skipstone import Dataset, MinMaxIndex
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 TARGET = 2.0
 _DAY = 86_400
+_ROWS = 1_000  # an object, one for each second
 _COUNT = "count(*) of a day"
 
 
@@ -29,10 +30,17 @@ def measure(*, small: bool) -> list[Row]:
         spark.read.parquet(generated.path).createOrReplaceTempView("events")
         spark.range(0, 10, 1, 1).createOrReplaceTempView("ten")
         start = data.YEAR_2024 + _DAY
-        day = f"ts >= timestamp_seconds({start}) AND ts < timestamp_seconds({start + _DAY})"
+        whole = data.YEAR_2024 + 100 * _ROWS
+
+        def counted(start: int, seconds: int) -> DataFrame:
+            span = f"ts >= timestamp_seconds({start}) AND ts < timestamp_seconds({start + seconds})"
+            return spark.sql(f"SELECT count(*) FROM events WHERE {span}")
 
         def of_a_day() -> DataFrame:
-            return spark.sql(f"SELECT count(*) FROM events WHERE {day}")
+            return counted(start, _DAY)
+
+        def of_whole_objects() -> DataFrame:
+            return counted(whole, 86 * _ROWS)
 
         def extremes() -> list[object]:
             return spark.sql("SELECT count(*), min(ts), max(ts), max(account) FROM events").collect()
@@ -42,12 +50,13 @@ def measure(*, small: bool) -> list[Row]:
                 msg = "a day has as many events as seconds"
                 raise AssertionError(msg)
             extremes()
+            of_whole_objects().collect()
         taken = interleave(
             {
                 "metadata": Subject(lambda: of_a_day().collect(), lambda: _use(spark, "true")),
-                "planning": Subject(
-                    lambda: of_a_day()._jdf.queryExecution().executedPlan(), lambda: _use(spark, "true")
-                ),
+                "planning": Subject(lambda: plan(of_a_day()), lambda: _use(spark, "true")),
+                "whole": Subject(lambda: of_whole_objects().collect(), lambda: _use(spark, "true")),
+                "planning whole": Subject(lambda: plan(of_whole_objects()), lambda: _use(spark, "true")),
                 "filters": Subject(lambda: of_a_day().collect(), lambda: _use(spark, "false")),
                 "all": Subject(extremes, lambda: _use(spark, "true")),
                 "rows": Subject(lambda: spark.sql("SELECT id FROM ten").collect()),
@@ -68,6 +77,13 @@ def measure(*, small: bool) -> list[Row]:
     everything = f"{generated}; {told[1]} objects answered"
     return [
         ratio(f"{_COUNT} / planning alone", taken["metadata"], taken["planning"], TARGET, conditions),
+        ratio(
+            "count(*) of 86 whole objects / planning alone",
+            taken["whole"],
+            taken["planning whole"],
+            TARGET,
+            f"{generated}; {told[2]} objects answered, none read",
+        ),
         Row(
             "… by filters alone / from metadata",
             taken["filters"].median / taken["metadata"].median,
@@ -81,8 +97,9 @@ def measure(*, small: bool) -> list[Row]:
         *(
             Row(what, taken[name].median, "s", None, conditions, details={"of_best": taken[name].low})
             for what, name in (
-                ("… from metadata", "metadata"),
+                (f"{_COUNT}, from metadata", "metadata"),
                 ("… planning alone", "planning"),
+                ("count(*) of 86 whole objects", "whole"),
                 ("ten rows that Spark makes itself, planned and run", "rows"),
                 ("… their count", "counted"),
             )

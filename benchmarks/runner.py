@@ -30,6 +30,7 @@ NAMES = (
     "joins",
     "tables",
     "tpch",
+    "tpch_10",
     "companion",
     "elasticsearch",
     "encryption",

@@ -3,27 +3,29 @@
 The answers of the three are compared row by row, which warms them up.  Then they take turns; all queries are timed once
 before any is timed again.
 What was measured is kept in ``benchmarks/output``, and metadata beside the data: a run that was interrupted goes on
-with the next query, if the sources are the same.
+with the next query, if the sources are the same.  So queries can be measured one by one, when the machine is quiet:
+``python -m benchmarks.tpch Q6 --rounds 2``, and last ``python -m benchmarks tpch``, which writes down all of them.
 """
 
 from __future__ import annotations
 
+import argparse
+import hashlib
 import json
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import skipstone
-from benchmarks import machine
 from benchmarks.datasets import tpch
 from benchmarks.measures import Row, Sample, Subject, interleave
-from benchmarks.runner import LOGS
+from benchmarks.runner import LOGS, table
 from benchmarks.session import enable, session
 from skipstone import BloomFilterIndex, Dataset, Index, MinMaxIndex, ValueListIndex
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 MEAN, SLOWEST = 0.8, 1.05
@@ -77,12 +79,24 @@ class Measured:
 
 
 def measure(*, small: bool) -> list[Row]:
-    """Measure every query, and the geometric mean of all."""
-    scale = 0.01 if small else 1
+    """Measure every query at scale 1, and the geometric mean of all."""
+    return every_query(0.01 if small else 1, rounds=2 if small else 3, small=small)
+
+
+def every_query(scale: float, *, rounds: int, small: bool) -> list[Row]:
+    """Measure all queries; what an earlier process measured of them counts."""
+    kept = _file(scale)
+    measured = run(scale, tuple(tpch.queries(scale)), rounds)
+    kept.unlink(missing_ok=True)
+    return _rows(measured, scale, small=small)
+
+
+def run(scale: float, names: Sequence[str], rounds: int) -> dict[str, Measured]:
+    """Measure some queries, each so many times; return what is known of all by now."""
     paths = tpch.tables(scale)
-    kept = LOGS / f"tpch-{scale:g}-{machine.describe_machine()['commit']}.json"
+    kept = _file(scale)
     measured = _kept(kept)
-    metadata = paths["lineitem"].parent.with_name(f"tpch-{scale:g}-metadata")
+    metadata = paths["lineitem"].parent.with_name(f"{paths['lineitem'].parent.name}-metadata")
     metadata.mkdir(exist_ok=True)
     settings = {"spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS)}
     with session(metadata=str(metadata), settings=settings) as spark:
@@ -90,21 +104,43 @@ def measure(*, small: bool) -> list[Row]:
             if name in INDEXES:
                 Dataset.for_path(spark, str(path)).ensure_indexes(*INDEXES[name])
             spark.read.parquet(str(path)).createOrReplaceTempView(name)
-        queries = tpch.queries(scale)
+        queries = {name: query for name, query in tpch.queries(scale).items() if name in names}
         warm: dict[str, Measured] = {}
         for name, query in queries.items():
             if name not in measured:
                 measured[name] = warm[name] = _compared(spark, name, query)
                 _keep(measured, kept)
-        for repeat in range(2 if small else 3):
+        for repeat in range(rounds):
             for name, query in queries.items():
                 if len(measured[name].seconds[ON]) <= repeat:
                     if name not in warm:  # an earlier process compared it
                         warm[name] = _compared(spark, name, query)
                     measured[name] = _timed(spark, query, measured[name], backwards=repeat % 2 == 1)
                     _keep(measured, kept)
-    kept.unlink(missing_ok=True)
-    return _rows(measured, scale, small=small)
+    return measured
+
+
+def main() -> None:
+    """Measure the queries that the command line names, and print all that is known of the scale by now."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.tpch", description=main.__doc__)
+    parser.add_argument("names", nargs="*", metavar="query", help="Q1 to Q22, by default all")
+    parser.add_argument("--scale", type=float, default=1, help="of the data: 1 is about a gigabyte of text")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each is timed in each way")
+    arguments = parser.parse_args()
+    names = tuple(arguments.names) or tuple(tpch.queries(arguments.scale))
+    measured = run(arguments.scale, names, arguments.rounds)
+    timed = {name: query for name, query in measured.items() if query.seconds[ON]}
+    rows = [row.described() for row in _rows(timed, arguments.scale, small=False)] if timed else []
+    print(table({"scale": "full", "runs": {"tpch": {"rows": rows}}}))
+
+
+def _file(scale: float) -> Path:
+    """Give the file of what was measured by the sources as they are now."""
+    here = Path(__file__).parent
+    package = Path(skipstone.__file__).parent
+    files = [*package.rglob("*.py"), *package.rglob("*.scala"), Path(__file__), *(here / "datasets").glob("tpch.*")]
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()[:12]
+    return LOGS / f"tpch-{scale:g}-{digest}.json"
 
 
 def _kept(file: Path) -> dict[str, Measured]:
@@ -121,7 +157,7 @@ def _keep(measured: dict[str, Measured], file: Path) -> None:
 def _use(spark: SparkSession, way: str) -> None:
     """Set a session to one of the ways."""
     enable(spark, way != OFF)
-    for setting in ("joins", "topk"):
+    for setting in ("joins", "topk", "aggregates"):
         spark.conf.set(f"spark.skipstone.{setting}", str(way == ON).lower())
 
 
@@ -167,8 +203,9 @@ def _described(scan: Any) -> dict[str, Any]:
 
 def _rows(measured: dict[str, Measured], scale: float, *, small: bool) -> list[Row]:
     """Make a row of each mean, then one of each query."""
+    span = "a day" if tpch.days(scale) == 1 else f"{tpch.days(scale)} days"
     conditions = (
-        f"TPC-H at scale {scale:g}, lineitem by ship date and orders by order date in {tpch.OBJECTS} objects each, "
+        f"TPC-H at scale {scale:g}, lineitem by ship date and orders by order date, {span} an object, "
         f"other tables as generated; MinMax on dates and keys, value lists, Bloom filters on order keys; "
         f"{SHUFFLE_PARTITIONS} shuffle partitions; listed once, warm; same answers in all ways"
     )
@@ -204,3 +241,7 @@ def _rows(measured: dict[str, Measured], scale: float, *, small: bool) -> list[R
             Row(f"{name}: on / off", query.ratio(ON), "x", judged, conditions, False, min(rounds), max(rounds), details)
         )
     return rows
+
+
+if __name__ == "__main__":
+    main()

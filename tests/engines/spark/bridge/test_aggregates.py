@@ -179,14 +179,41 @@ def _plan(df: DataFrame) -> str:
 
 
 def test_next_to_nothing_is_left_to_read(spark, folder):
-    """One stage of one task then, without an exchange; the plan that was made tells it."""
+    """No exchange then, and the driver reads what is left; the plan that was made tells it."""
     query = "SELECT count(*), max(n) FROM t WHERE v BETWEEN 5 AND 62"
     assert "Exchange" not in _plan(spark.sql(query))
     assert _answered(spark, lambda: spark.sql(query)) == 5
-    assert jobs_of(spark, spark.sql(query).collect, "one stage") == 1
+    assert jobs_of(spark, spark.sql(query).collect, "two left") == 0
+    (entry,) = skipstone.last_query(spark)
+    assert (entry.files_read, entry.rows_read) == (2, 20), entry
+    assert jobs_of(spark, lambda: spark.sql(query).toPandas(), "one stage") == 1
     # Later releases of Spark make one of the two.
     assert _answered(spark, lambda: spark.sql(f"SELECT a.*, b.* FROM ({query}) a, ({query}) b")) in (5, 10)
     assert spark.sql(query).rdd.collect() == spark.sql(query).collect()
+
+
+def test_nothing_is_left_to_read(spark, folder):
+    """Whoever asks for the rows gets them without a job, first or again; other tasks get them by one."""
+    df = spark.sql("SELECT count(*) + 1 AS n, max(v) AS v FROM t WHERE v < 50 HAVING max(v) > 3")
+    assert jobs_of(spark, df.collect, "none left") == 0
+    (entry,) = skipstone.last_query(spark)
+    assert (entry.aggregates.answered, entry.objects.kept) == (5, 0)
+    assert df.collect() == df.take(3) == df.tail(3) == [df.first()] == [(51, 49)]
+    assert df.rdd.collect() == list(df.toLocalIterator()) == [(51, 49)]
+    assert df.where("v < 3").collect() == df.tail(0) == []
+    assert spark.table("t").where("v < 50").count() == 50
+    assert [tuple(row) for row in df.toPandas().to_numpy().tolist()] == [(51, 49)]
+
+
+@pytest.mark.parametrize("where", ["v BETWEEN 5 AND 62", "v < 50"])
+def test_what_the_driver_cannot_do_a_task_does(spark, folder, where):
+    """An aggregation whose generated code is too long needs a task's memory."""
+    query = f"SELECT count(*), max(n) FROM t WHERE {where}"
+    with conf(spark, {"spark.sql.codegen.hugeMethodLimit": "1"}):
+        assert _answered(spark, lambda: spark.sql(query)) == 5
+        df = spark.sql(query)
+        assert jobs_of(spark, df.collect, where) == 1
+        assert df.collect() == df.collect()
 
 
 def test_much_is_left_to_read(spark, tmp_path):

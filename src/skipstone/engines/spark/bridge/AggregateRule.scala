@@ -124,6 +124,8 @@ private[skipstone] class AggregateRule(session: SparkSession) extends Rule[Spark
 private[skipstone] class WholeAggregateRule(session: SparkSession) extends AggregateRule(session) {
   import AggregateRule._
 
+  override def apply(plan: SparkPlan): SparkPlan = AnsweredResultExec.over(super.apply(plan))
+
   override protected def visit(plan: SparkPlan): SparkPlan = plan match {
     case done: AnsweredAggregateExec => done
     case e: ShuffleExchangeExec if e.outputPartitioning == SinglePartition && e.shuffleOrigin == ENSURE_REQUIREMENTS =>

@@ -4,9 +4,10 @@ import java.lang.ref.WeakReference
 
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.expressions.{Attribute, SortOrder}
 import org.apache.spark.sql.catalyst.plans.physical.{Partitioning, SinglePartition}
-import org.apache.spark.sql.execution.{BinaryExecNode, SparkPlan}
+import org.apache.spark.sql.execution._
+import org.apache.spark.sql.execution.aggregate.HashAggregateExec
 import org.apache.spark.storage.StorageLevel
 
 /**
@@ -17,6 +18,9 @@ private[skipstone] class Answer(
     val buffers: Seq[InternalRow], val outcome: TallyOutcome, asked: StageScan, isHeld: () => Boolean, isCurrent: () => Boolean,
     val exchange: Option[SparkPlan] = None) {
   def instead(exchange: SparkPlan): Answer = new Answer(buffers, outcome, asked, isHeld, isCurrent, Some(exchange))
+
+  /** Whether nothing is left to read, as long as this holds and Spark lists what it listed then. */
+  val isWhole: Boolean = outcome.objects == asked.kept.cardinality
 
   /** Whether to use it now, which is told. */
   def holds: Boolean = {
@@ -36,33 +40,72 @@ private[skipstone] class Answer(
  * others are aggregated as well (`right`). Each object is read, or answered for, once: so the result is that of the
  * aggregation over all of them.
  *
- * In place of an exchange it gives one partition, and `right` is the aggregation of all objects, whose rows are exchanged. What was
- * read and answered first is kept as an exchange keeps it: a plan that runs again has that.
+ * In place of an exchange it gives one partition, and `right` is the aggregation of all objects, whose rows are exchanged. What is
+ * left is read on the driver then, and if that fails by a task. What was read and answered first is kept as an exchange
+ * keeps it: a plan that runs again has that.
  *
  * Looked at after the reader of the first share is made: a setting that changed meanwhile shows by then.
  */
 case class AnsweredAggregateExec(left: SparkPlan, right: SparkPlan, @transient answer: Answer) extends BinaryExecNode {
-  private val isSingle = Option(answer).exists(_.exchange.isDefined)
+  private[skipstone] val isSingle = Option(answer).exists(_.exchange.isDefined)
+  /** Whether its rows are there, without a task. */
+  @transient @volatile private[skipstone] var isDone = false
 
   override def nodeName: String = "SkipstoneAggregate"
   override protected def stringArgs: Iterator[Any] = Option(answer).iterator
   override def output: Seq[Attribute] = left.output
   override def outputPartitioning: Partitioning = if (isSingle) SinglePartition else super.outputPartitioning
 
-  override protected def doExecute(): RDD[InternalRow] = {
-    val read = left.execute()
-    val held = answer.holds
-    answer.exchange match {
-      case None => sparkContext.union(read, if (held) known else right.execute())
-      case Some(_) if held => sparkContext.union(read, known).coalesce(1).map(new Copied).persist(StorageLevel.MEMORY_AND_DISK)
-      case Some(exchange) => exchange.withNewChildren(Seq(right)).execute()
-    }
+  override protected def doExecute(): RDD[InternalRow] = answer.exchange match {
+    case None =>
+      val read = left.execute()
+      sparkContext.union(read, if (answer.holds) known else right.execute())
+    case Some(exchange) =>
+      val read = if (answer.isWhole) None else Some(left.execute())
+      if (answer.holds) single(read) else exchange.withNewChildren(Seq(right)).execute()
+  }
+
+  private def single(read: Option[RDD[InternalRow]]): RDD[InternalRow] = {
+    val rows = read.fold(Option(Seq.empty[InternalRow]))(OnDriver.rows(_, left))
+    isDone = rows.isDefined
+    rows.map(r => sparkContext.parallelize(r ++ answer.buffers, 1)).getOrElse(
+      sparkContext.union(read.get, known).coalesce(1).map(new Copied).persist(StorageLevel.MEMORY_AND_DISK))
   }
 
   private def known: RDD[InternalRow] =
     if (answer.buffers.isEmpty) sparkContext.emptyRDD[InternalRow] else sparkContext.parallelize(answer.buffers, 1)
 
   override protected def withNewChildrenInternal(newLeft: SparkPlan, newRight: SparkPlan): SparkPlan = copy(newLeft, newRight)
+}
+
+/** The rows of a whole query made of such an aggregation: no job is run for them where the driver has all that they are made of. */
+case class AnsweredResultExec(child: SparkPlan) extends UnaryExecNode {
+  override def nodeName: String = "SkipstoneResult"
+  override def output: Seq[Attribute] = child.output
+  override def outputPartitioning: Partitioning = child.outputPartitioning
+  override def outputOrdering: Seq[SortOrder] = child.outputOrdering
+
+  @transient private lazy val rows: Option[Array[InternalRow]] = {
+    val made = child.execute()
+    if (child.exists { case a: AnsweredAggregateExec => a.isDone; case _ => false }) OnDriver.rows(made, child).map(_.toArray) else None
+  }
+
+  override protected def doExecute(): RDD[InternalRow] = child.execute()
+  override def executeCollect(): Array[InternalRow] = rows.getOrElse(super.executeCollect())
+  override def executeTake(n: Int): Array[InternalRow] = rows.fold(super.executeTake(n))(_.take(n))
+  override def executeTail(n: Int): Array[InternalRow] = rows.fold(super.executeTail(n))(_.takeRight(n))
+  override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan = copy(newChild)
+}
+
+private[skipstone] object AnsweredResultExec {
+  /** A plan whose rows come, one by one, from an aggregation that needs no exchange; any other plan as it is. */
+  def over(plan: SparkPlan): SparkPlan = if (isSingle(plan)) AnsweredResultExec(plan) else plan
+
+  private def isSingle(plan: SparkPlan): Boolean = plan match {
+    case a: AnsweredAggregateExec => a.isSingle
+    case _: HashAggregateExec | _: ProjectExec | _: FilterExec => isSingle(plan.children.head)
+    case _ => false
+  }
 }
 
 /** A row that outlives the iterator which gave it. A class with a name, as all that jobs run: see [[OwnClasses]]. */

@@ -1,5 +1,7 @@
 package org.apache.spark.sql.skipstone
 
+import java.nio.file.{Files, Paths}
+import java.nio.file.attribute.BasicFileAttributes
 import java.util.concurrent.ConcurrentHashMap
 
 import scala.jdk.CollectionConverters._
@@ -17,11 +19,23 @@ private[skipstone] class Counted(statuses: Seq[FileStatus], fs: HadoopFsRelation
 
   /** Whether they are still there, as they were, and read whole. By the file system: Spark's listing may be old. */
   def areAsListed: Boolean = !TopK.dropsRows(fs) && all(statuses.groupBy(_.getPath.getParent).toSeq) { case (folder, here) =>
-    if (here.size <= Counted.MostLookups || folder.toUri.getScheme == "file") all(here)(isSame) else areIn(folder, here)
+    if (isLocal(folder)) all(here, alone = Counted.FewFiles)(isSameLocally) else if (here.size <= Counted.MostLookups) all(here)(isSame) else areIn(folder, here)
   }
 
-  private def all[T](looked: Seq[T])(holds: T => Boolean): Boolean =
-    if (looked.size < 3) looked.forall(holds) else looked.asJava.parallelStream().allMatch(holds(_))
+  private def isLocal(folder: Path): Boolean =
+    folder.toUri.getScheme == "file" && Try(folder.getFileSystem(hadoop)).toOption.exists(f => Counted.Local(f.getClass.getName))
+
+  /**
+   * Hadoop takes several calls and a new path for each file; thousands may be looked at here, and Spark's listing has no more of a
+   * local file than this.
+   */
+  private def isSameLocally(status: FileStatus): Boolean = Try {
+    val now = Files.readAttributes(Paths.get(status.getPath.toUri.getPath), classOf[BasicFileAttributes])
+    now.isRegularFile && now.size == status.getLen && now.lastModifiedTime.toMillis == status.getModificationTime
+  }.getOrElse(false)
+
+  private def all[T](looked: Seq[T], alone: Int = 3)(holds: T => Boolean): Boolean =
+    if (looked.size < alone) looked.forall(holds) else looked.asJava.parallelStream().allMatch(holds(_))
 
   private def isSame(status: FileStatus): Boolean =
     Try(status.getPath.getFileSystem(hadoop).getFileStatus(status.getPath)).toOption.exists(isAsListed(status, _))
@@ -42,4 +56,9 @@ private[skipstone] class Counted(statuses: Seq[FileStatus], fs: HadoopFsRelation
 
 private object Counted {
   private val MostLookups = 16
+  /** So few local files are looked at sooner than other threads would take part. */
+  private val FewFiles = 512
+
+  /** What reads the disk as it is: Hadoop's own, and what stands in for it where Hive is on the class path. */
+  private val Local = Set("org.apache.hadoop.fs.LocalFileSystem", "org.apache.hadoop.hive.ql.io.ProxyLocalFileSystem")
 }
