@@ -10,19 +10,20 @@ from pathlib import Path
 
 from tests.servers.downloads import CACHE, maven, unavailable
 
-__all__ = ["FLAG", "PYSPARK", "interpreter", "jars", "run"]
+__all__ = ["FLAG", "PYSPARK", "TABLES", "interpreter", "jars", "run"]
 
 FLAG = "SKIPSTONE_TABLES"
 """Set in the environment where the tests of this folder run."""
 
 PYSPARK = "4.1.4"
+TABLES = Path(__file__).parent
 _DELTA = ("io.delta:delta-spark_4.1_2.13:4.4.0", "io.delta:delta-storage:4.4.0")
 _ICEBERG = ("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",)
 _PACKAGES = (
     *("pyarrow>=18", "pandas>=2.2,<3", "numpy", "xxhash", "typer", "rich", "jinja2", "pyyaml", "shapely"),
     *("pytest", "hypothesis", "pytest-timeout", "pytest-randomly"),
 )
-_REPOSITORY = Path(__file__).parents[2]
+_REPOSITORY = TABLES.parents[1]
 
 
 def interpreter() -> Path:

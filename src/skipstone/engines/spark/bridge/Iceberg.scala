@@ -61,6 +61,7 @@ private[skipstone] class Iceberg(loader: ClassLoader) {
   private val propertiesOf = method(baseTable, "properties")
   private val snapshotOf = load("org.apache.iceberg.BatchScan").getMethod("snapshot")
   private val summaryOf = method(load("org.apache.iceberg.Snapshot"), "summary")
+  private val idOf = method(load("org.apache.iceberg.Snapshot"), "snapshotId")
   private val toJson = load("org.apache.iceberg.SchemaParser").getMethod("toJson", schemaClass)
   // Of tasks and files.
   private val fileOf = fileTask.getMethod("file")
@@ -112,13 +113,18 @@ private[skipstone] class Iceberg(loader: ClassLoader) {
   def properties(table: AnyRef): Map[String, String] = propertiesOf.invoke(table).asInstanceOf[java.util.Map[String, String]].asScala.toMap
 
   /** Files and bytes of the snapshot that is read, as it says itself; its delete files are among the bytes. */
-  def totals(scan: Scan): Option[(Long, Long)] = Option(scanOf.invoke(scan)).flatMap(s => Option(snapshotOf.invoke(s))).flatMap { s =>
+  def totals(scan: Scan): Option[(Long, Long)] = snapshot(scan).flatMap { s =>
     val summary = Option(summaryOf.invoke(s).asInstanceOf[java.util.Map[String, String]]).map(_.asScala.toMap).getOrElse(Map.empty)
     for {
       files <- summary.get("total-data-files").flatMap(_.toLongOption)
       bytes <- summary.get("total-files-size").flatMap(_.toLongOption)
     } yield (files, bytes)
   }
+
+  private def snapshot(scan: Scan): Option[AnyRef] = Option(scanOf.invoke(scan)).flatMap(s => Option(snapshotOf.invoke(s)))
+
+  /** The snapshot that a scan reads; none where the table has none yet. */
+  def version(scan: Scan): Option[Long] = snapshot(scan).map(idOf.invoke(_).asInstanceOf[Long])
 
   /** All columns of a table, as of the snapshot that it stands for, as JSON with their ids. */
   def schema(table: Table): String = toJson.invoke(null, schemaOf(table)).asInstanceOf[String]
@@ -154,9 +160,9 @@ private[skipstone] class Iceberg(loader: ClassLoader) {
     if (!kept) throw new IllegalStateException(s"a copy of Iceberg's ${scanClass.getSimpleName} is not as it should be")
   }
 
-  /** Let a scan that nobody else has read files with all rows that were ever written to them: no delete file is applied. */
-  def readPhysically(scan: Scan, files: Seq[IcebergFile], parallelism: Int): Unit = {
-    val tasks = files.map(f => undeleted(f.task))
+  /** Let a scan that nobody else has read given files; with all rows that were ever `deleted`, no delete file is applied. */
+  def read(scan: Scan, files: Seq[IcebergFile], parallelism: Int, deleted: Boolean): Unit = {
+    val tasks = if (deleted) files.map(f => undeleted(f.task)) else files.map(_.task)
     reset.invoke(scan, new ArrayList[AnyRef](tasks.asJava))
     val most = splitBytes(scan)
     val (short, long) = tasks.partition(t => lengthOf.invoke(t).asInstanceOf[Long] <= most)

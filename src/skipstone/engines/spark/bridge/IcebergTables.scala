@@ -67,6 +67,8 @@ private class IcebergTableScan(rel: DataSourceV2ScanRelation, session: classic.S
     new Array[Long](files.length))(IcebergTableSource.path(_, described.roots.head))
   override def beforePruning: Option[(Long, Long)] = iceberg.totals(rel.scan)
 
+  override def measured: Option[MeasuredTable] = Some(new MeasuredIceberg(rel, session, iceberg))
+
   override def keptBesides(keep: BitSet): (BitSet, String) = {
     val besides = new BitSet(files.length)
     IcebergScan.keptForGroups(iceberg, rel.scan, files, keep.get).foreach(besides.set(_))
@@ -75,12 +77,7 @@ private class IcebergTableScan(rel: DataSourceV2ScanRelation, session: classic.S
 
   override def replaced(keep: BitSet, digest: String, planned: Outcome, still: Still): Either[String, (LogicalPlan, AnyRef)] = {
     val scan = IcebergScan.of(iceberg, rel.scan, files, keep.get, digest, planned, still)
-    val made = rel.makeCopy(rel.productIterator.map {
-      case _: Scan => scan
-      case other => other.asInstanceOf[AnyRef]
-    }.toArray)
-    made.copyTagsFrom(rel)
-    Right((made, scan))
+    Right((IcebergScan.replaced(rel, scan), scan))
   }
 }
 
