@@ -12,8 +12,8 @@ import org.objenesis.ObjenesisStd
 import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.connector.read.Scan
 
-/** One data file of an Iceberg scan: the task that reads it, and what tells the file. */
-private[skipstone] class IcebergFile(val task: AnyRef, val location: String, val length: Long, val rows: Long)
+/** One data file of an Iceberg scan: the task that reads it, and what tells the file; `mark` is of its partition's values. */
+private[skipstone] class IcebergFile(val task: AnyRef, val location: String, val length: Long, val mark: Long, val rows: Long)
 
 /**
  * What is used of Apache Iceberg, by reflection: none of it is public, and the bridge is compiled without Iceberg.
@@ -76,6 +76,7 @@ private[skipstone] class Iceberg(loader: ClassLoader) {
   private val formatOf = contentFile.getMethod("format")
   private val contentOf = contentFile.getMethod("content")
   private val specId = load("org.apache.iceberg.PartitionSpec").getMethod("specId")
+  private val partitions = new IcebergPartitions(load)
   private val fieldsOf = structLike.getMethod("fields")
   private val targetOf = load("org.apache.iceberg.Scan").getMethod("targetSplitSize")
   // What a task has to do with deletes.
@@ -90,9 +91,10 @@ private[skipstone] class Iceberg(loader: ClassLoader) {
   /** The data files that a scan reads after Iceberg's own pruning, in order; none where it reads anything else. */
   def files(scan: Scan): Option[Array[IcebergFile]] = {
     val tasks = tasksOf.invoke(scan).asInstanceOf[JList[AnyRef]].asScala.toArray
+    lazy val mark = partitions.marks(tableOf.invoke(scan))
     if (tasks.forall(isWhole)) Some(tasks.map { t =>
       val file = fileOf.invoke(t)
-      new IcebergFile(t, placeOf.invoke(file).asInstanceOf[String], sizeOf.invoke(file).asInstanceOf[Long],
+      new IcebergFile(t, placeOf.invoke(file).asInstanceOf[String], sizeOf.invoke(file).asInstanceOf[Long], mark(file),
         math.max(0L, rowsOf.invoke(t).asInstanceOf[Long]))
     }.sortBy(_.location)) else None // Iceberg plans manifests side by side, so its own order is another one each time
   }

@@ -3,10 +3,9 @@ package org.apache.spark.sql.skipstone
 import java.util.BitSet
 
 import org.apache.spark.sql.classic
-import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, AttributeReference}
+import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.connector.catalog.{SupportsMetadataColumns, SupportsRead, Table}
-import org.apache.spark.sql.connector.read.Scan
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, DataSourceV2ScanRelation}
 import org.apache.spark.sql.types.{StructField, StructType}
 
@@ -26,8 +25,8 @@ private[skipstone] class MeasuredIceberg(
 
   override def output: Seq[Attribute] = rel.output
   override def version: Option[Long] = iceberg.version(rel.scan)
-  override lazy val listing: Listing = TableListings.of(root, files.map(_.location), files.map(_.length),
-    new Array[Long](files.length))(IcebergTableSource.path(_, root))
+  override lazy val listing: Listing = TableListings.of(root, files.map(_.location), files.map(_.length), files.map(_.mark))(
+    IcebergTableSource.path(_, root))
 
   override def numbered(wanted: BitSet): (LogicalPlan, Attribute) = {
     val numbers = files.iterator.zipWithIndex.filter { case (_, i) => wanted.get(i) }.toSeq

@@ -63,8 +63,8 @@ private class IcebergTableScan(rel: DataSourceV2ScanRelation, session: classic.S
   extends TableScan {
   override val described: Described = new IcebergDescribed(rel.relation, session, iceberg)
   override def location: AnyRef = rel.scan
-  override lazy val listing: Listing = TableListings.of(described.roots.head, files.map(_.location), files.map(_.length),
-    new Array[Long](files.length))(IcebergTableSource.path(_, described.roots.head))
+  override lazy val listing: Listing = TableListings.of(described.roots.head, files.map(_.location), files.map(_.length), files.map(_.mark))(
+    IcebergTableSource.path(_, described.roots.head))
   override def beforePruning: Option[(Long, Long)] = iceberg.totals(rel.scan)
 
   override def measured: Option[MeasuredTable] = Some(new MeasuredIceberg(rel, session, iceberg))
@@ -138,8 +138,8 @@ private object IcebergTableSource {
     if (uri.getScheme != null) path else new Path(root.toUri.getScheme, root.toUri.getAuthority, uri.getPath)
   }
 
-  /** Path and size tell a data file: Iceberg never writes one again, and knows no time of it. */
-  def status(file: IcebergFile, root: Path): FileStatus = TableFile.status(path(file.location, root), file.length, 0L)
+  /** Path and size tell a data file, and what the table has for its partition: Iceberg never writes one again, and knows no time of it. */
+  def status(file: IcebergFile, root: Path): FileStatus = TableFile.status(path(file.location, root), file.length, file.mark)
 }
 
 /** A table of Iceberg's, or a scan of one of its snapshots. Columns are told apart by their field ids. */
