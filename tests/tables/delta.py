@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from skipstone import Dataset, MinMaxIndex, SuffixIndex, ValueListIndex
 
-__all__ = ["DVS", "MAPPED", "append", "index", "make", "t"]
+__all__ = ["DVS", "MAPPED", "NO_STATISTICS", "append", "index", "make", "t"]
 
 DVS = "TBLPROPERTIES (delta.enableDeletionVectors=true)"
-MAPPED = "TBLPROPERTIES (delta.columnMapping.mode='{}', delta.minReaderVersion=2, delta.minWriterVersion=5)"
+# Without statistics, so that it is not Delta itself that leaves out files.
+NO_STATISTICS = "TBLPROPERTIES (delta.dataSkippingNumIndexedCols=0)"
+MAPPED = (
+    "TBLPROPERTIES (delta.columnMapping.mode='{}', delta.minReaderVersion=2, delta.minWriterVersion=5, "
+    "delta.dataSkippingNumIndexedCols=0)"
+)
 
 
 def make(spark, path, files=4, rows=100, columns="", more=""):
