@@ -188,6 +188,18 @@ def test_the_tables(tmp_path, request, files):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(7_200)
+@pytest.mark.parametrize("release", ["4.0", "4.2"])
+def test_other_releases(tmp_path, release):
+    """Delta has one for each; Iceberg has an older one for Spark 4.0, and none for 4.2."""
+    options = ["-q", "-p", "no:randomly", "-p", "no:cacheprovider"]
+    files = ["delta", "delta_attacks", "iceberg", "iceberg_guards", "iceberg_attacks"]
+    chosen = [f"tests/tables/test_{name}.py" for name in files if release == "4.0" or name.startswith("delta")]
+    code, said = run("-m", "pytest", *options, *chosen, folder=tmp_path, timeout=7_000, spark=release)
+    assert code == 0, said[-6000:]
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(
     "script",
     [WRONG_ORDER, NO_JAR, NO_EXTENSION, ICEBERG_WITHOUT_EXTENSION],
