@@ -269,3 +269,20 @@ def test_a_query_while_a_transaction_is_under_way(spark, table):
     assert found.skipped == 0
     assert "while one is written" in found.said
     assert twins(spark, f"SELECT * FROM {t(table)} WHERE k LIKE '%123'").skipped == 3
+
+
+def test_names_with_anything_in_them(spark, tmp_path):
+    path = str(tmp_path / "a table%20 of ü=1 +#")
+    spark.sql(
+        f"CREATE TABLE {t(path)} (`i d` BIGINT, `a.b` STRING, P STRING) USING delta PARTITIONED BY (P) "
+        f"{MAPPED.format('name')}"
+    )
+    for part in ("a b", "x%20y", "ü=1", "a/b#c+d"):
+        for letter in "st":
+            insert(spark, path, f"SELECT id AS `i d`, concat('{letter}', id) AS `a.b`, '{part}' AS P FROM range(10)")
+    index(spark, path, ValueListIndex("`a.b`"), MinMaxIndex("`i d`"))
+    for where, skipped in (("`a.b` = 's5'", 4), ("`a.b` = 't5' AND P = 'x%20y'", 1), ("`a.b` = 'none'", 8)):
+        assert twins(spark, f"SELECT * FROM {t(path)} WHERE {where}").skipped == skipped, where
+    spark.sql(f"DELETE FROM {t(path)} WHERE P = 'a b' AND `i d` = 5")
+    Dataset.for_path(spark, path, format="delta").refresh()
+    assert twins(spark, f"SELECT * FROM {t(path)} WHERE `a.b` = 's5'").rows == 3
