@@ -218,6 +218,7 @@ class TestUse:
             "javax.jdo.option.ConnectionURL": home,
             "datanucleus.schema.autoCreateAll": "true",
             "hive.metastore.schema.verification": "false",
+            "iceberg.engine.hive.lock-enabled": "false",  # Spark brings no pool of connections for it
         }.items():
             own.conf.set(f"spark.sql.catalog.hive.hadoop.{name}", value)
         own.sql("CREATE NAMESPACE IF NOT EXISTS hive.db")
