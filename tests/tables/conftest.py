@@ -13,13 +13,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from skipstone.engines.spark.session import configure
-from tests.tables.environment import FLAG, jars
+from tests.tables.environment import FLAG, has_iceberg, jars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 if not os.environ.get(FLAG):
     collect_ignore_glob = ["test_*.py"]  # tests/end_to_end/test_tables.py runs them
+elif not has_iceberg():
+    collect_ignore_glob = ["test_iceberg*.py"]
 
 DELTA = "io.delta.sql.DeltaSparkSessionExtension"
 ICEBERG = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
@@ -38,7 +40,7 @@ def spark() -> Iterator[SparkSession]:
         .config("spark.databricks.delta.snapshotPartitions", "1")
         .config("spark.databricks.delta.retentionDurationCheck.enabled", "false")
         .config("spark.jars", ",".join(jars()))
-        .config("spark.sql.extensions", f"{DELTA},{ICEBERG}")
+        .config("spark.sql.extensions", f"{DELTA},{ICEBERG}" if has_iceberg() else DELTA)
         .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
         .config("spark.sql.catalog.ice", "org.apache.iceberg.spark.SparkCatalog")
         .config("spark.sql.catalog.ice.type", "hadoop")

@@ -1,4 +1,4 @@
-"""Where Delta and Iceberg run: an environment with Spark 4.1, made once, and the formats' jars, by coordinate."""
+"""Where Delta and Iceberg run: environments with releases of Spark, made once, and the formats' jars, by coordinate."""
 
 from __future__ import annotations
 
@@ -10,32 +10,37 @@ from pathlib import Path
 
 from tests.servers.downloads import CACHE, maven, unavailable
 
-__all__ = ["FLAG", "PYSPARK", "interpreter", "jars", "run"]
+__all__ = ["FLAG", "SPARK", "TABLES", "has_iceberg", "interpreter", "jars", "run"]
 
 FLAG = "SKIPSTONE_TABLES"
-"""Set in the environment where the tests of this folder run."""
+"""Names the release of Spark in the environment where the tests of this folder run."""
 
-PYSPARK = "4.1.4"
-_DELTA = ("io.delta:delta-spark_4.1_2.13:4.4.0", "io.delta:delta-storage:4.4.0")
-_ICEBERG = ("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",)
+SPARK = "4.1"
+"""The release that both formats have their newest one for."""
+
+TABLES = Path(__file__).parent
+_PYSPARK = {"4.0": "4.0.2", "4.1": "4.1.4", "4.2": "4.2.1"}
+_DELTA = "4.4.0"
+_ICEBERG = {"4.0": "1.11.0", "4.1": "1.12.0"}
 _PACKAGES = (
     *("pyarrow>=18", "pandas>=2.2,<3", "numpy", "xxhash", "typer", "rich", "jinja2", "pyyaml", "shapely"),
     *("pytest", "hypothesis", "pytest-timeout", "pytest-randomly"),
 )
-_REPOSITORY = Path(__file__).parents[2]
+_REPOSITORY = TABLES.parents[1]
 
 
-def interpreter() -> Path:
-    """Give the Python of the environment, and make it unless the cache has it."""
-    home = CACHE / "environments" / f"tables-{PYSPARK}"
+def interpreter(spark: str = SPARK) -> Path:
+    """Give the Python of an environment, and make it unless the cache has it."""
+    pyspark = _PYSPARK[spark]
+    home = CACHE / "environments" / f"tables-{pyspark}"
     if not home.exists():
         fresh = home.with_name(f"{home.name}-{uuid.uuid4().hex}")
         try:
             _call(sys.executable, "-m", "venv", str(fresh))
-            wanted = (f"pyspark=={PYSPARK}", *_PACKAGES)
+            wanted = (f"pyspark=={pyspark}", *_PACKAGES)
             _call(str(fresh / "bin" / "python"), "-m", "pip", "install", "--quiet", *wanted)
         except (OSError, subprocess.SubprocessError) as error:
-            unavailable(f"pyspark {PYSPARK}", getattr(error, "stderr", None) or error)
+            unavailable(f"pyspark {pyspark}", getattr(error, "stderr", None) or error)
         try:
             fresh.rename(home)  # its interpreter is a link, and nothing else of it is used by path
         except OSError:  # another worker was first
@@ -44,17 +49,30 @@ def interpreter() -> Path:
     return home / "bin" / "python"
 
 
-def jars(*, iceberg: bool = True) -> list[str]:
-    """Give the files of the table formats."""
-    return [str(maven(coordinate)) for coordinate in (*_DELTA, *(_ICEBERG if iceberg else ()))]
+def has_iceberg() -> bool:
+    """Whether Iceberg has a release for the Spark that runs here."""
+    return _here() in _ICEBERG
 
 
-def run(*arguments: str, folder: Path, timeout: int) -> tuple[int, str]:
-    """Run Python in the environment, with this repository; give its code and what it printed."""
+def _here() -> str:
+    return os.environ.get(FLAG) or SPARK
+
+
+def jars(spark: str | None = None, *, iceberg: bool = True) -> list[str]:
+    """Give the files of the table formats that there are for a release of Spark; by default the one that runs here."""
+    spark = spark or _here()
+    wanted = [f"io.delta:delta-spark_{spark}_2.13:{_DELTA}", f"io.delta:delta-storage:{_DELTA}"]
+    if iceberg and spark in _ICEBERG:
+        wanted.append(f"org.apache.iceberg:iceberg-spark-runtime-{spark}_2.13:{_ICEBERG[spark]}")
+    return [str(maven(coordinate)) for coordinate in wanted]
+
+
+def run(*arguments: str, folder: Path, timeout: int, spark: str = SPARK) -> tuple[int, str]:
+    """Run Python in an environment, with this repository; give its code and what it printed."""
     out = folder / "out.txt"
-    python = interpreter()
+    python = interpreter(spark)
     paths = f"{_REPOSITORY / 'src'}:{_REPOSITORY}"
-    environment = {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": str(python), FLAG: "1"}
+    environment = {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": str(python), FLAG: spark}
     environment = {name: value for name, value in environment.items() if not name.startswith("PYTEST_")}
     with out.open("w") as file:
         code = subprocess.call(

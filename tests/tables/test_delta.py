@@ -10,30 +10,8 @@ import skipstone
 from skipstone import BloomFilterIndex, Dataset, MinMaxIndex, SuffixIndex, ValueListIndex
 from skipstone.errors import DatasetError, IndexingError, SoundnessError
 from skipstone.expressions import ranges
+from tests.tables.delta import DVS, append, index, make, t
 from tests.tables.support import conf, twins
-
-DVS = "TBLPROPERTIES (delta.enableDeletionVectors=true)"
-
-
-def make(spark, path, files=4, rows=100, columns="", more=""):
-    """Make a table of files that hold 100 ids each, in order."""
-    spark.sql(f"CREATE TABLE delta.`{path}` (id BIGINT, k STRING, m BIGINT {columns}) USING delta {more}")
-    append(spark, path, 0, files, rows)
-
-
-def append(spark, path, first, files, rows=100):
-    df = spark.range(first * rows, (first + files) * rows, 1, files)
-    df.selectExpr("id", "concat('k', id) AS k", "id % 7 AS m").write.format("delta").mode("append").save(path)
-
-
-def index(spark, path, *indexes):
-    made = Dataset.for_path(spark, path, format="delta")
-    made.create_indexes(*(indexes or (SuffixIndex("k", length=3), MinMaxIndex("id"), ValueListIndex("m"))))
-    return made
-
-
-def t(path):
-    return f"delta.`{path}`"
 
 
 def test_beyond_its_own_statistics(spark, table):

@@ -210,6 +210,25 @@ class TestUse:
         dataset.refresh()
         skipped(spark, f"SELECT * FROM {table} WHERE s LIKE '%s7'", kept=1)
 
+    def test_the_catalog_of_hive(self, spark, tmp_path):
+        home = f"jdbc:derby:;databaseName={tmp_path / 'metastore'};create=true"
+        own = spark.newSession()
+        add_catalog(own, tmp_path / "tables", "hive", type="hive")
+        for name, value in {
+            "javax.jdo.option.ConnectionURL": home,
+            "datanucleus.schema.autoCreateAll": "true",
+            "hive.metastore.schema.verification": "false",
+            "iceberg.engine.hive.lock-enabled": "false",  # Spark brings no pool of connections for it
+        }.items():
+            own.conf.set(f"spark.sql.catalog.hive.hadoop.{name}", value)
+        own.sql("CREATE NAMESPACE IF NOT EXISTS hive.db")
+        table = new_table(own, catalog="hive")
+        append(own, table, numbers(0, 3))
+        dataset = indexed(own, table, SuffixIndex("s", length=2))
+        append(own, table, numbers(30, 1))
+        dataset.refresh()
+        skipped(own, f"SELECT * FROM {table} WHERE s LIKE '%s7'", kept=1)
+
     def test_the_catalog_of_the_session(self, spark, tmp_path):
         own = spark.newSession()
         own.conf.set("spark.sql.catalog.spark_catalog", "org.apache.iceberg.spark.SparkSessionCatalog")

@@ -12,8 +12,8 @@ import org.objenesis.ObjenesisStd
 import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.connector.read.Scan
 
-/** One data file of an Iceberg scan: the task that reads it, and what tells the file. */
-private[skipstone] class IcebergFile(val task: AnyRef, val location: String, val length: Long, val rows: Long)
+/** One data file of an Iceberg scan: the task that reads it, and what tells the file; `mark` is of its partition's values. */
+private[skipstone] class IcebergFile(val task: AnyRef, val location: String, val length: Long, val mark: Long, val rows: Long)
 
 /**
  * What is used of Apache Iceberg, by reflection: none of it is public, and the bridge is compiled without Iceberg.
@@ -61,6 +61,7 @@ private[skipstone] class Iceberg(loader: ClassLoader) {
   private val propertiesOf = method(baseTable, "properties")
   private val snapshotOf = load("org.apache.iceberg.BatchScan").getMethod("snapshot")
   private val summaryOf = method(load("org.apache.iceberg.Snapshot"), "summary")
+  private val idOf = method(load("org.apache.iceberg.Snapshot"), "snapshotId")
   private val toJson = load("org.apache.iceberg.SchemaParser").getMethod("toJson", schemaClass)
   // Of tasks and files.
   private val fileOf = fileTask.getMethod("file")
@@ -75,6 +76,7 @@ private[skipstone] class Iceberg(loader: ClassLoader) {
   private val formatOf = contentFile.getMethod("format")
   private val contentOf = contentFile.getMethod("content")
   private val specId = load("org.apache.iceberg.PartitionSpec").getMethod("specId")
+  private val partitions = new IcebergPartitions(load)
   private val fieldsOf = structLike.getMethod("fields")
   private val targetOf = load("org.apache.iceberg.Scan").getMethod("targetSplitSize")
   // What a task has to do with deletes.
@@ -89,9 +91,10 @@ private[skipstone] class Iceberg(loader: ClassLoader) {
   /** The data files that a scan reads after Iceberg's own pruning, in order; none where it reads anything else. */
   def files(scan: Scan): Option[Array[IcebergFile]] = {
     val tasks = tasksOf.invoke(scan).asInstanceOf[JList[AnyRef]].asScala.toArray
+    lazy val mark = partitions.marks(tableOf.invoke(scan))
     if (tasks.forall(isWhole)) Some(tasks.map { t =>
       val file = fileOf.invoke(t)
-      new IcebergFile(t, placeOf.invoke(file).asInstanceOf[String], sizeOf.invoke(file).asInstanceOf[Long],
+      new IcebergFile(t, placeOf.invoke(file).asInstanceOf[String], sizeOf.invoke(file).asInstanceOf[Long], mark(file),
         math.max(0L, rowsOf.invoke(t).asInstanceOf[Long]))
     }.sortBy(_.location)) else None // Iceberg plans manifests side by side, so its own order is another one each time
   }
@@ -112,13 +115,18 @@ private[skipstone] class Iceberg(loader: ClassLoader) {
   def properties(table: AnyRef): Map[String, String] = propertiesOf.invoke(table).asInstanceOf[java.util.Map[String, String]].asScala.toMap
 
   /** Files and bytes of the snapshot that is read, as it says itself; its delete files are among the bytes. */
-  def totals(scan: Scan): Option[(Long, Long)] = Option(scanOf.invoke(scan)).flatMap(s => Option(snapshotOf.invoke(s))).flatMap { s =>
+  def totals(scan: Scan): Option[(Long, Long)] = snapshot(scan).flatMap { s =>
     val summary = Option(summaryOf.invoke(s).asInstanceOf[java.util.Map[String, String]]).map(_.asScala.toMap).getOrElse(Map.empty)
     for {
       files <- summary.get("total-data-files").flatMap(_.toLongOption)
       bytes <- summary.get("total-files-size").flatMap(_.toLongOption)
     } yield (files, bytes)
   }
+
+  private def snapshot(scan: Scan): Option[AnyRef] = Option(scanOf.invoke(scan)).flatMap(s => Option(snapshotOf.invoke(s)))
+
+  /** The snapshot that a scan reads; none where the table has none yet. */
+  def version(scan: Scan): Option[Long] = snapshot(scan).map(idOf.invoke(_).asInstanceOf[Long])
 
   /** All columns of a table, as of the snapshot that it stands for, as JSON with their ids. */
   def schema(table: Table): String = toJson.invoke(null, schemaOf(table)).asInstanceOf[String]
@@ -154,9 +162,9 @@ private[skipstone] class Iceberg(loader: ClassLoader) {
     if (!kept) throw new IllegalStateException(s"a copy of Iceberg's ${scanClass.getSimpleName} is not as it should be")
   }
 
-  /** Let a scan that nobody else has read files with all rows that were ever written to them: no delete file is applied. */
-  def readPhysically(scan: Scan, files: Seq[IcebergFile], parallelism: Int): Unit = {
-    val tasks = files.map(f => undeleted(f.task))
+  /** Let a scan that nobody else has read given files; with all rows that were ever `deleted`, no delete file is applied. */
+  def read(scan: Scan, files: Seq[IcebergFile], parallelism: Int, deleted: Boolean): Unit = {
+    val tasks = if (deleted) files.map(f => undeleted(f.task)) else files.map(_.task)
     reset.invoke(scan, new ArrayList[AnyRef](tasks.asJava))
     val most = splitBytes(scan)
     val (short, long) = tasks.partition(t => lengthOf.invoke(t).asInstanceOf[Long] <= most)

@@ -2,7 +2,7 @@ package org.apache.spark.sql.skipstone
 
 import java.util.OptionalLong
 
-
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.connector.expressions.NamedReference
 import org.apache.spark.sql.connector.expressions.filter.Predicate
 import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
@@ -10,6 +10,7 @@ import org.apache.spark.sql.connector.read._
 import org.apache.spark.sql.connector.read.colstats.ColumnStatistics
 import org.apache.spark.sql.connector.read.partitioning.Partitioning
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation
 import org.apache.spark.sql.types.StructType
 
 /**
@@ -99,6 +100,22 @@ private[skipstone] object IcebergScan {
     // Whether rows or columns are read depends on all files of a scan: where they differ in that, all must be looked at.
     val reading = (if (kept.nonEmpty && iceberg.isUniform(whole, files)) scan else whole).toBatch.createReaderFactory()
     new IcebergScan(whole, scan, iceberg.withTasks(whole, others.map(files(_).task)), reading, digest, share, planned, still)
+  }
+
+  /** A relation as it was before the rule. */
+  def unwrapped(rel: DataSourceV2ScanRelation): LogicalPlan = rel.scan match {
+    case skipping: IcebergScan => replaced(rel, skipping.whole)
+    case _ => rel
+  }
+
+  /** The same relation with another scan; by reflection, since the class has other parameters in every release. */
+  def replaced(rel: DataSourceV2ScanRelation, scan: Scan): LogicalPlan = {
+    val made = rel.makeCopy(rel.productIterator.map {
+      case _: Scan => scan
+      case other => other.asInstanceOf[AnyRef]
+    }.toArray)
+    made.copyTagsFrom(rel)
+    made
   }
 
   /** The files that are kept for the sake of grouping: the shortest of each partition of which none is kept. */

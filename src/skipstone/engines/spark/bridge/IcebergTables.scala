@@ -63,9 +63,11 @@ private class IcebergTableScan(rel: DataSourceV2ScanRelation, session: classic.S
   extends TableScan {
   override val described: Described = new IcebergDescribed(rel.relation, session, iceberg)
   override def location: AnyRef = rel.scan
-  override lazy val listing: Listing = TableListings.of(described.roots.head, files.map(_.location), files.map(_.length),
-    new Array[Long](files.length))(IcebergTableSource.path(_, described.roots.head))
+  override lazy val listing: Listing = TableListings.of(described.roots.head, files.map(_.location), files.map(_.length), files.map(_.mark))(
+    IcebergTableSource.path(_, described.roots.head))
   override def beforePruning: Option[(Long, Long)] = iceberg.totals(rel.scan)
+
+  override def measured: Option[MeasuredTable] = Some(new MeasuredIceberg(rel, session, iceberg))
 
   override def keptBesides(keep: BitSet): (BitSet, String) = {
     val besides = new BitSet(files.length)
@@ -75,12 +77,7 @@ private class IcebergTableScan(rel: DataSourceV2ScanRelation, session: classic.S
 
   override def replaced(keep: BitSet, digest: String, planned: Outcome, still: Still): Either[String, (LogicalPlan, AnyRef)] = {
     val scan = IcebergScan.of(iceberg, rel.scan, files, keep.get, digest, planned, still)
-    val made = rel.makeCopy(rel.productIterator.map {
-      case _: Scan => scan
-      case other => other.asInstanceOf[AnyRef]
-    }.toArray)
-    made.copyTagsFrom(rel)
-    Right((made, scan))
+    Right((IcebergScan.replaced(rel, scan), scan))
   }
 }
 
@@ -141,8 +138,8 @@ private object IcebergTableSource {
     if (uri.getScheme != null) path else new Path(root.toUri.getScheme, root.toUri.getAuthority, uri.getPath)
   }
 
-  /** Path and size tell a data file: Iceberg never writes one again, and knows no time of it. */
-  def status(file: IcebergFile, root: Path): FileStatus = TableFile.status(path(file.location, root), file.length, 0L)
+  /** Path and size tell a data file, and what the table has for its partition: Iceberg never writes one again, and knows no time of it. */
+  def status(file: IcebergFile, root: Path): FileStatus = TableFile.status(path(file.location, root), file.length, file.mark)
 }
 
 /** A table of Iceberg's, or a scan of one of its snapshots. Columns are told apart by their field ids. */

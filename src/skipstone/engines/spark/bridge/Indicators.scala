@@ -15,6 +15,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, Project
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.execution.datasources._
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation
 import org.apache.spark.sql.functions
 import org.apache.spark.sql.types._
 
@@ -216,7 +217,10 @@ private[skipstone] class Indicators(dataset: IndexedScan, root: String) {
       made.conf.set("spark.skipstone.enabled", "false")
       made
     })
-    classic.Dataset.ofRows(session, plan.transformUpWithSubqueries { case rel: LogicalRelation => unwrapped(rel) })
+    classic.Dataset.ofRows(session, plan.transformUpWithSubqueries {
+      case rel: LogicalRelation => unwrapped(rel)
+      case rel: DataSourceV2ScanRelation => IcebergScan.unwrapped(rel)
+    })
   }
 
   private def write(g: JsonGenerator, scan: PlannedScan, satisfying: Int => Long): Unit = {

@@ -2,6 +2,10 @@ package org.apache.spark.sql.skipstone
 
 import java.util.BitSet
 
+import scala.util.Try
+
+import org.apache.hadoop.fs.Path
+
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.classic
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
@@ -73,11 +77,15 @@ private[skipstone] class TableRule(session: classic.SparkSession, deciding: Bool
 
   /** What is left alone for reasons that are not the query's is said where statistics are. */
   private def leftAlone(format: TableFormat, leaf: LogicalPlan, reason: String): Unit = {
-    val entry = new Entry(session.sessionUUID, format.roots(leaf).map(_.toString), format.name, None)
+    val entry = new Entry(session.sessionUUID, format.roots(leaf).map(qualified(_).toString), format.name, None)
     entry.notes = Seq(reason)
     Stats.add(entry)
     warnOnce(s"Skipstone: $reason")
   }
+
+  /** A folder as datasets call it: catalogs may leave out what is the default. */
+  private def qualified(root: Path): Path =
+    Try(root.getFileSystem(session.sessionState.newHadoopConf()).makeQualified(root)).getOrElse(root)
 
   private def warnOnce(message: String): Unit = if (SkipstoneRule.isNew(message)) logWarning(message)
 }
