@@ -6,6 +6,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 from tests.soundness.attack import parquet, text
@@ -195,6 +196,17 @@ def test_what_was_counted_vanishes(spark, folder):
     (folder / "object-000.parquet").unlink()
     with conf(spark, {"spark.sql.files.ignoreMissingFiles": "true"}):
         assert [row.v for row in df.collect()] == list(range(10, 20))
+
+
+def test_a_path_that_is_read_twice_and_rewritten_before_an_rdd_runs(spark, tmp_path):
+    path = parquet(tmp_path / "t", {"v": [1, 2, 3]}, {"v": [11, 12, 13, 14]})
+    Dataset.for_path(spark, path, format="parquet").create_indexes(MinMaxIndex("v"))
+    with skipstone.skipping_stats(spark) as stats:
+        rows = spark.read.parquet(path, path).where("v > 0").limit(3)._jdf.queryExecution().toRdd()
+        assert rows.getNumPartitions() == 1
+    assert stats[0].skipped_by_top > 0
+    parquet(tmp_path / "t", {"v": [1]}, {"v": pa.array([], pa.int64())})
+    assert rows.count() == 2  # the row of the first file, once for each time that it is read
 
 
 @pytest.mark.parametrize("setting", ["ignoreMissingFiles", "ignoreCorruptFiles"])
