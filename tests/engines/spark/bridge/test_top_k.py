@@ -209,6 +209,16 @@ def test_a_path_that_is_read_twice_and_rewritten_before_an_rdd_runs(spark, tmp_p
     assert rows.count() == 2  # the row of the first file, once for each time that it is read
 
 
+@pytest.mark.parametrize("where", ["x = 0D", "x >= 0D AND x < 1D", "x <= -0D", "x IN (0D, 7D)", "NOT x < 0D"])
+def test_a_reader_that_tells_zeros_apart(spark, tmp_path, where):
+    zeros = [{"x": [zero] * 3 + more} for zero, more in ((-0.0, []), (0.0, []), (0.0, [-0.0]), (5.0, []))]
+    path = parquet(tmp_path / "t", *zeros)
+    Dataset.for_path(spark, path, format="parquet").create_indexes(MinMaxIndex("x"))
+    for limit in (3, 4, 7):
+        _by_top(spark, lambda n=limit: spark.read.parquet(path).where(where).limit(n).groupBy().count())
+    _by_top(spark, lambda: spark.read.parquet(path).where(where).groupBy().count())
+
+
 @pytest.mark.parametrize("setting", ["ignoreMissingFiles", "ignoreCorruptFiles"])
 def test_rows_may_be_dropped(spark, folder, setting):
     with conf(spark, {f"spark.sql.files.{setting}": "true"}):
