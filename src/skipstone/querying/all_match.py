@@ -17,11 +17,14 @@ from skipstone.expressions.tree import (
     Element,
     EndsWith,
     EqualNullSafe,
+    EqualTo,
     Expression,
+    GreaterThanOrEqual,
     In,
     IsNaN,
     IsNotNull,
     IsNull,
+    LessThanOrEqual,
     Like,
     Literal,
     Not,
@@ -36,10 +39,11 @@ __all__ = ["failing"]
 def failing(predicate: Expression) -> Expression:
     """Return a predicate that is TRUE for every row for which ``predicate`` is FALSE or NULL.
 
-    An object for which it is refuted has no such row, so all of its rows satisfy ``predicate``.  In Kleene's logic:
+    An object for which it is refuted has no such row, so all of its rows satisfy ``predicate``, and a scan that filters
+    by it hands them all on.  In Kleene's logic:
 
     ====================================  ==========================================================================
-    ``p``                                 is not TRUE exactly where
+    ``p``                                 is not TRUE, or need not be handed on, exactly where
     ====================================  ==========================================================================
     ``a AND b``                           ``a`` is not TRUE or ``b`` is not TRUE
     ``a OR b``                            ``a`` is not TRUE and ``b`` is not TRUE
@@ -48,6 +52,9 @@ def failing(predicate: Expression) -> Expression:
     ``x = y``, ``x < y``, ``x LIKE y``    ``NOT p``, or ``x IS NULL`` or ``y IS NULL``: these are NULL exactly where an
                                           operand is.  NaN is a value, and ``NOT x < 3`` is TRUE for it
     ``x IN (…)``, ``x NOT IN (…)``        ``NOT p``, or ``x IS NULL``: normalisation leaves no NULL in the list
+    ``x = 0.0``, ``x <= 0.0``,            the same, or ``x = 0.0``: Spark passes a query's filter on to the reader, and
+    ``x >= 0.0``, ``x IN (0.0, …)``       readers of Parquet and ORC leave out parts of files by it that hold no more
+                                          than the zero of the other sign, though it satisfies ``p``
     anything else, ``f(x)`` say           ``NOT p``, or ``p IS NULL``
     what may change its mind              TRUE: nothing is known
     ====================================  ==========================================================================
@@ -83,10 +90,13 @@ def _not_true(vertex: Expression) -> Expression:
             return Not(vertex)
         case Not(IsNaN() | EqualNullSafe() as child):
             return child
+        case EqualTo(value, zero) | LessThanOrEqual(value, zero) | GreaterThanOrEqual(value, zero) if _is_zero(zero):
+            return Or((_or_null(Not(vertex), (value,)), EqualTo(value, zero)))
         case Comparison() | Like() | StartsWith() | EndsWith() | Contains():
             return _or_null(Not(vertex), vertex.children)
         case In(value, options) | NotIn(value, options) if all(map(_is_value, options)):
-            return _or_null(Not(vertex), (value,))
+            zeros = tuple(filter(_is_zero, options)) if isinstance(vertex, In) else ()
+            return Or((_or_null(Not(vertex), (value,)), *(EqualTo(value, zero) for zero in zeros)))
         case Not(Comparison() | Like() | StartsWith() | EndsWith() | Contains() as child):
             return _or_null(child, child.children)
         case Not(child):
@@ -103,6 +113,11 @@ def _or_null(false: Expression, operands: tuple[Expression, ...]) -> Expression:
 def _is_value(operand: Expression) -> bool:
     """Whether an operand is a constant that is not NULL."""
     return isinstance(operand, Literal) and operand.value is not None
+
+
+def _is_zero(operand: Expression) -> bool:
+    """Whether an operand is the constant 0.0, whose sign normalisation has taken."""
+    return isinstance(operand, Literal) and isinstance(operand.value, float) and operand.value == 0
 
 
 def _is_known(leaf: Expression) -> bool:

@@ -6,6 +6,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
+import pyspark
 import pytest
 from pyspark.sql import functions as F
 from tests.engines.spark.bridge.running import jobs_of
@@ -104,6 +105,21 @@ ANSWERED = {
 @pytest.mark.parametrize("sql", ANSWERED)
 def test_what_metadata_answers(spark, folder, sql):
     assert _answered(spark, lambda: spark.sql(sql)) == ANSWERED[sql]
+
+
+@pytest.mark.skipif(pyspark.__version__.startswith(("4.0", "4.1", "4.2")), reason="no scan is put into a single task")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(DISTINCT g), count(*) FROM t WHERE v < 35",
+        "SELECT count(DISTINCT g), max(v) FROM t WHERE v < 35",
+        "SELECT g, count(*), max(v) FROM t WHERE v < 35 GROUP BY g",
+    ],
+)
+def test_a_plan_that_rests_on_a_scan_in_one_partition_is_left_alone(spark, folder, sql):
+    setting = "spark.sql.optimizer.singleTaskExecution."
+    with conf(spark, {f"{setting}enabled": "true", f"{setting}maxNumFiles": "100"}):
+        assert _answered(spark, lambda: spark.sql(sql)) == 0
 
 
 def test_it_is_told_and_can_be_turned_off(spark, folder):

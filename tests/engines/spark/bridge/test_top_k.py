@@ -6,6 +6,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 from tests.soundness.attack import parquet, text
@@ -195,6 +196,27 @@ def test_what_was_counted_vanishes(spark, folder):
     (folder / "object-000.parquet").unlink()
     with conf(spark, {"spark.sql.files.ignoreMissingFiles": "true"}):
         assert [row.v for row in df.collect()] == list(range(10, 20))
+
+
+def test_a_path_that_is_read_twice_and_rewritten_before_an_rdd_runs(spark, tmp_path):
+    path = parquet(tmp_path / "t", {"v": [1, 2, 3]}, {"v": [11, 12, 13, 14]})
+    Dataset.for_path(spark, path, format="parquet").create_indexes(MinMaxIndex("v"))
+    with skipstone.skipping_stats(spark) as stats:
+        rows = spark.read.parquet(path, path).where("v > 0").limit(3)._jdf.queryExecution().toRdd()
+        assert rows.getNumPartitions() == 1
+    assert stats[0].skipped_by_top > 0
+    parquet(tmp_path / "t", {"v": [1]}, {"v": pa.array([], pa.int64())})
+    assert rows.count() == 2  # the row of the first file, once for each time that it is read
+
+
+@pytest.mark.parametrize("where", ["x = 0D", "x >= 0D AND x < 1D", "x <= -0D", "x IN (0D, 7D)", "NOT x < 0D"])
+def test_a_reader_that_tells_zeros_apart(spark, tmp_path, where):
+    zeros = [{"x": [zero] * 3 + more} for zero, more in ((-0.0, []), (0.0, []), (0.0, [-0.0]), (5.0, []))]
+    path = parquet(tmp_path / "t", *zeros)
+    Dataset.for_path(spark, path, format="parquet").create_indexes(MinMaxIndex("x"))
+    for limit in (3, 4, 7):
+        _by_top(spark, lambda n=limit: spark.read.parquet(path).where(where).limit(n).groupBy().count())
+    _by_top(spark, lambda: spark.read.parquet(path).where(where).groupBy().count())
 
 
 @pytest.mark.parametrize("setting", ["ignoreMissingFiles", "ignoreCorruptFiles"])

@@ -4,6 +4,7 @@ import java.util.BitSet
 
 import org.apache.spark.sql.{classic, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference}
+import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
 import org.apache.spark.sql.catalyst.trees.TreePattern.PLAN_EXPRESSION
 import org.apache.spark.sql.execution.{FileSourceScanLike, SparkPlan}
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation}
@@ -71,9 +72,16 @@ private[skipstone] class StageScan(
 }
 
 private[skipstone] object StageScan {
-  /** None where Skipstone did not plan the scan. */
+  /**
+   * None where Skipstone did not plan the scan, or where the plan above rests on how its objects are put into partitions.
+   *
+   * By now no rule of Spark's puts an exchange where one is missing. A scan in a single task
+   * (`spark.sql.optimizer.singleTaskExecution`) has none above it: its aggregation would give a row for each partition of what
+   * takes its place, and for none no row. Scans of buckets keep their buckets, however few objects there are.
+   */
   def of(scan: SparkPlan with FileSourceScanLike, session: SparkSession): Option[StageScan] =
-    PlannedRelations.of(scan.relation.location).map(new StageScan(scan, _, session.asInstanceOf[classic.SparkSession]))
+    if (!scan.bucketedScan && !scan.outputPartitioning.isInstanceOf[UnknownPartitioning]) None
+    else PlannedRelations.of(scan.relation.location).map(new StageScan(scan, _, session.asInstanceOf[classic.SparkSession]))
 
   def without(objects: BitSet, left: BitSet): BitSet = {
     val out = objects.clone().asInstanceOf[BitSet]

@@ -1,6 +1,6 @@
 package org.apache.spark.sql.skipstone
 
-import java.util.BitSet
+import java.util.{Arrays, BitSet}
 
 import scala.util.Try
 
@@ -172,14 +172,18 @@ private[skipstone] object TopK {
     if (left > 0) new BitSet else counted
   }
 
-  /** Any rows will do: one object that has enough, the smallest of them; otherwise those that have the most. */
+  /**
+   * Any rows will do: one object that has enough, the smallest of them; otherwise those that have the most. A path may be listed
+   * twice, and then so is what is kept: a run that reads the others after all knows objects by their paths.
+   */
   private def any(top: Top, objects: Array[Int], ranked: Ranked, listing: Listing): Option[Topped] = {
     val counts = objects.map(i => i -> ranked.count(i, Int.MaxValue))
     val enough = counts.filter(_._2 >= top.rows)
     val counted = fewest(top, if (enough.isEmpty) counts else Array(enough.minBy { case (i, _) => listing.lengths(i) }))
     if (counted.isEmpty) None else {
+      val paths = counted.stream().mapToLong(i => listing.hashes(2 * i)).sorted().toArray
       val skipped = new BitSet
-      objects.foreach(i => if (!counted.get(i)) skipped.set(i))
+      objects.foreach(i => if (Arrays.binarySearch(paths, listing.hashes(2 * i)) < 0) skipped.set(i))
       Some(Topped(skipped, counted))
     }
   }
