@@ -91,10 +91,10 @@ def test_a_fact_of_another_column_is_in_no_footer_of_this_one(greatest_index, mo
     assert footer_roles(bound(greatest_index("n"), "int")) is None
 
 
-def test_footers_have_bounds_and_counts_but_no_nan():
+def test_footers_have_bounds_and_counts_and_what_is_read_beside_them_nan():
     roles = {"lower": "min", "upper": "max", "null_count": "nulls", "row_count": "rows"}
     assert footer_roles(bound(MinMaxIndex("n"), "string")) == roles
-    assert footer_roles(bound(MinMaxIndex("n"), "double")) is None
+    assert footer_roles(bound(MinMaxIndex("n"), "double")) == {**roles, "nan_count": "nans"}
     assert footer_roles(bound(MinMaxIndex("n"), "int", partition=True)) is None
 
 

@@ -54,6 +54,11 @@ class CollectPlan:
     whole_up_to: int
     has_flaws: bool = False
 
+    @property
+    def arriving(self) -> tuple[pa.DataType, ...]:
+        """The physical types of all columns of a batch."""
+        return (pa.int32(), *self.types, *((pa.bool_(),) if self.has_flaws else ()))
+
     def flaws_of(self, batch: pa.RecordBatch) -> pa.Array | None:
         """Return the column that marks flawed rows, or ``None``."""
         return batch.column(batch.num_columns - 1) if self.has_flaws else None

@@ -1,4 +1,4 @@
-"""Arrow, Catalyst's aggregates and footers are three ways to the same metadata."""
+"""Arrow, from rows or from columns, Catalyst's aggregates and footers are ways to the same metadata."""
 
 from __future__ import annotations
 
@@ -37,8 +37,10 @@ TYPES = {
     "d": "DATE",
     "t": "TIMESTAMP",
     "n": "TIMESTAMP_NTZ",
+    "f": "FLOAT",
+    "g": "DOUBLE",
 }
-ONLY_READ = {"f": "FLOAT", "g": "DOUBLE", "ym": "INTERVAL YEAR TO MONTH", "ds": "INTERVAL DAY TO SECOND"}
+ONLY_READ = {"ym": "INTERVAL YEAR TO MONTH", "ds": "INTERVAL DAY TO SECOND"}
 
 moments = st.datetimes(dt.datetime(1, 1, 3), dt.datetime(9999, 12, 29))  # noqa: DTZ001  (any zone)
 VALUES = {
@@ -147,6 +149,48 @@ def test_what_a_footer_does_not_prove_is_read(spark, tmp_path):
         assert footers_serve(spark, spark.read.parquet(*paths[:1]), "a") is None
 
 
+NAN, INFINITY = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize("type_", [pa.float64(), pa.float32()], ids=str)
+@pytest.mark.parametrize("dictionary", [False, True], ids=["plain", "dictionary"])
+def test_floating_values_are_read_beside_the_footer(spark, tmp_path, type_, dictionary):
+    contents = [
+        [1.5, NAN, -2.0, None, 0.0, -0.0],
+        [NAN, NAN, None],
+        [None, None],
+        [INFINITY, INFINITY],
+        [-INFINITY, None, -INFINITY],
+        [NAN, -INFINITY, 7.0],
+        *([float(n)] for n in range(4)),  # the driver reads a few footers, executors as many as these
+        [],
+    ]
+    for number, content in enumerate(contents):
+        table = pa.table({"g": pa.array(content, type_), "n": range(len(content))})
+        pq.write_table(table, tmp_path / f"{number}.parquet", row_group_size=2, use_dictionary=dictionary)
+    df = spark.read.parquet(str(tmp_path))
+    assert footers_serve(spark, df, "g", "n") == len([c for c in contents if c])  # Spark leaves the last out
+    bound = bind(df, MinMaxIndex("g"))
+    source, listed = source_and_objects(df)
+    names = ("0:lower", "0:upper", "0:null_count", "0:nan_count")
+    assert (-2.0, 1.5, 1, 1) in [
+        tuple(row[name] for name in names) for row in rows_of(collect_from_footers(source, listed, bound))
+    ]
+
+
+def test_floating_values_of_other_types_and_nested_ones_are_read_by_spark(spark, tmp_path):
+    spark.sql("SELECT CAST(1 AS FLOAT) AS g, named_struct('x', 2.5D) AS s").write.parquet(str(tmp_path / "d"))
+    assert footers_serve(spark, spark.read.parquet(str(tmp_path / "d")), "g") == 1
+    assert footers_serve(spark, spark.read.schema("g DOUBLE").parquet(str(tmp_path / "d")), "g") is None
+    assert footers_serve(spark, spark.read.parquet(str(tmp_path / "d")), "s.x") is None
+
+
+def test_many_floating_values_are_left_to_several_tasks(spark, tmp_path):
+    table = pa.table({"g": pa.array(range(9 << 20), pa.float64())})
+    pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False, compression="zstd")
+    assert footers_serve(spark, spark.read.parquet(str(tmp_path)), "g") is None
+
+
 def test_old_dates_of_an_unknown_writer_are_read(spark, tmp_path):
     for name, year in (("old", 1500), ("new", 1950)):
         pq.write_table(pa.table({"d": [dt.date(year, 1, 1)]}), tmp_path / f"{name}.parquet")
@@ -199,6 +243,16 @@ def test_sound_facts_are_used():
 )
 def test_doubtful_facts_are_not(changes):
     assert column_bounds(int_facts(**changes), "int", FOOTER) is None
+
+
+def test_bounds_of_floating_numbers_prove_nothing_without_their_values():
+    low, high = (base64.b64encode(struct.pack("<d", n)).decode() for n in (1, 9))
+    group = {"rows": 5, "values": 5, "nulls": 1, "min": low, "max": high}
+    facts = {"physical": "DOUBLE", "logical": None, "groups": [group]}
+    assert column_bounds(facts, "double", FOOTER) is None
+    read = column_bounds({**facts, "groups": [{**group, "nans": 2}]}, "double", FOOTER)
+    assert (read.lower, read.upper, read.nulls, read.nans) == (1.0, 9.0, 1, 2)
+    assert column_bounds({**facts, "groups": [{**group, "nans": 5}]}, "double", FOOTER) is None
 
 
 @pytest.mark.parametrize("created_by", [None, "", "parquet-mr version 1.8.0", "parquet-mr", "impala version 2.0"])

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from skipstone.engines.spark.classic_frames import expression, map_in_arrow
+from skipstone.engines.spark.client import Client
+from skipstone.engines.spark.column_batches import read_batches
 from skipstone.engines.spark.physical import arrived_type, physical_expression
 from skipstone.engines.spark.shipping import dump_for_executors, dump_on_executor, load_on_executor, ship
 from skipstone.engines.spark.silent import collect_silently, must_be_silent
@@ -41,19 +43,24 @@ def collect_with_arrow(source: SparkSource, objects: Sequence[DataObject], bound
     """Collect the metadata of objects in one Spark job; a block table (see ``finished``) with a row for each object."""
     frame, whole_up_to = source.read(objects)
     selected, plan = plan_inputs(frame, bound, whole_up_to, source.flaw)
-    _bound_batches(selected.sparkSession, plan.types, source.described["format"])
+    columns = Client(selected.sparkSession).column_batches(selected)
+    _bound_batches(selected.sparkSession, plan.types, source.described["format"], in_columns=columns is not None)
     context = source.spark.sparkContext
     ship(selected.sparkSession)
     payload = dump_for_executors(plan, [b.index for b in bound])
     known = context.broadcast(object_table(objects))
 
+    in_columns = columns is not None
+
     def collect(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return collect_parts(load_on_executor(payload), known.value, batches, dump_on_executor)
+        plan: CollectPlan = load_on_executor(payload)
+        arrived = read_batches(batches, plan.arriving) if in_columns else batches
+        return collect_parts(plan, known.value, arrived, dump_on_executor)
 
     def merge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return merge_parts(load_on_executor(payload), known.value, batches, load_on_executor)
 
-    emitted = map_in_arrow(selected, collect, EMITTED)
+    emitted = map_in_arrow(selected if columns is None else columns, collect, EMITTED)
     in_parts = sum(o.length > whole_up_to for o in objects)
     if in_parts:
         tasks = min(in_parts, context.defaultParallelism * _MERGING_TASKS_PER_CORE)
@@ -69,7 +76,7 @@ def collect_with_arrow(source: SparkSource, objects: Sequence[DataObject], bound
     return with_rowless(read_blocks(blocks, fields), plan, objects)
 
 
-def _bound_batches(spark: SparkSession, types: Sequence[pa.DataType], file_format: str) -> None:
+def _bound_batches(spark: SparkSession, types: Sequence[pa.DataType], file_format: str, *, in_columns: bool) -> None:
     """Choose how much travels to Python at once, in the session that reads.
 
     Spark holds a batch's bytes against their bound after every row, which takes longer than filling and sending the
@@ -79,7 +86,7 @@ def _bound_batches(spark: SparkSession, types: Sequence[pa.DataType], file_forma
     """
     fixed = all(_is_fixed_width(t) for t in types)
     unbounded = fixed or file_format in _COLUMNAR
-    rows = _MOST_ROWS if fixed or not unbounded else _MOST_ROWS_OF_ANY_LENGTH
+    rows = 1 if in_columns else _MOST_ROWS if fixed or not unbounded else _MOST_ROWS_OF_ANY_LENGTH
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(rows))
     spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(_UNBOUNDED if unbounded else _MOST_BYTES))
 

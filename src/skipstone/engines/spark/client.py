@@ -73,6 +73,13 @@ class Client:
         """Write the values of a DataFrame's only column to a file, by a job whose plan is in no event log."""
         self._bridge.collectSilently(frame._jdf, str(file))
 
+    def column_batches(self, frame: DataFrame) -> DataFrame | None:
+        """Return the columns of a scan in bytes (see ``column_batches``), ``None`` where its reader gives rows."""
+        from pyspark.sql import DataFrame
+
+        made = self._bridge.columnBatches(frame._jdf)
+        return None if made is None else DataFrame(made, frame.sparkSession)
+
     def add_to_session(self, archive: Path) -> None:
         """Let the Python workers of the session's jobs find an archive that the application has."""
         self._bridge.addToSession(self._session, str(archive))

@@ -1,5 +1,7 @@
 """What a Parquet footer proves of one column of one object: bounds and counts, or nothing.
 
+Of floating numbers no footer proves anything, since NaN is not in it; of these the bridge has read the values.
+
 Nothing is proved by statistics that are absent, that contradict themselves or come from a writer known for wrong ones,
 by a file type that is not just the Spark type (Spark converts then), or by old dates that the reader may rebase.
 """
@@ -9,6 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+import struct
 from dataclasses import dataclass
 from decimal import Context
 from typing import TYPE_CHECKING, Any
@@ -29,20 +32,22 @@ _FIRST_GOOD = {"parquet-mr": (1, 10), "parquet-cpp-arrow": (8, 0)}
 _DAYS_1900 = -25567
 _MICROS_1900 = _DAYS_1900 * 86_400_000_000
 _FIRST_PROLEPTIC_SPARK = 3
+_FLOATING = ("float", "double")
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The least and the greatest value (``None``: there is none), the NULLs and the rows of a column in an object."""
+    """The bounds (``None``: there are none), NULLs, NaN and rows of a column in an object."""
 
     lower: Any
     upper: Any
     nulls: int
     rows: int
+    nans: int = 0
 
     def facts(self, roles: Mapping[str, str]) -> dict[str, Any]:
         """Return the facts by the names that an index has for them."""
-        values = {"min": self.lower, "max": self.upper, "nulls": self.nulls, "rows": self.rows}
+        values = {"min": self.lower, "max": self.upper, "nulls": self.nulls, "nans": self.nans, "rows": self.rows}
         return {name: values[role] for name, role in roles.items()}
 
 
@@ -55,20 +60,24 @@ def column_bounds(facts: Mapping[str, Any], type_: str, footer: Mapping[str, Any
         return None
     lowers: list[Any] = []
     uppers: list[Any] = []
-    nulls = rows = 0
+    nulls = nans = rows = 0
     for group in facts["groups"]:
-        if group["nulls"] is None or group["values"] != group["rows"] or not 0 <= group["nulls"] <= group["values"]:
+        unordered = 0 if type_ not in _FLOATING else group.get("nans")
+        if group["nulls"] is None or unordered is None or group["values"] != group["rows"]:
+            return None
+        if group["nulls"] < 0 or unordered < 0 or group["nulls"] + unordered > group["values"]:
             return None
         nulls += group["nulls"]
+        nans += unordered
         rows += group["rows"]
-        if group["nulls"] == group["values"]:
+        if group["nulls"] + unordered == group["values"]:
             continue
         lower, upper = _decoded(group["min"], decode), _decoded(group["max"], decode)
         if lower is None or upper is None or lower > upper:
             return None
         lowers.append(lower)
         uppers.append(upper)
-    bounds = Bounds(min(lowers, default=None), max(uppers, default=None), nulls, rows)
+    bounds = Bounds(min(lowers, default=None), max(uppers, default=None), nulls, rows, nans)
     return bounds if _calendar_is_certain(bounds, type_, footer.get("meta") or {}) else None
 
 
@@ -98,6 +107,8 @@ def _decoder(facts: Mapping[str, Any], type_: str, created_by: str) -> Callable[
             return _integer(4)
         case "bigint", "INT64", None | "INTEGER(64,true)":
             return _integer(8)
+        case ("float", "FLOAT", None) | ("double", "DOUBLE", None):
+            return _floating("<f" if type_ == "float" else "<d")
         case "date", "INT32", "DATE":
             return _integer(4)
         case ("timestamp", "INT64", "TIMESTAMP(MICROS,true)") | ("timestamp_ntz", "INT64", "TIMESTAMP(MICROS,false)"):
@@ -144,6 +155,18 @@ def _integer(width: int) -> Callable[[bytes], int]:
             msg = f"{len(data)} bytes where {width} belong"
             raise ValueError(msg)
         return int.from_bytes(data, "little", signed=True)
+
+    return read
+
+
+def _floating(form: str) -> Callable[[bytes], float]:
+    """Return the function that reads a bound of a floating type."""
+
+    def read(data: bytes) -> float:
+        try:
+            return float(struct.unpack(form, data)[0])
+        except struct.error as error:
+            raise ValueError(str(error)) from error
 
     return read
 

@@ -1,7 +1,9 @@
 """Bounds and counts from Parquet footers, for calls in which no index asks for more and the footers prove them.
 
 A footer is used only when what it says is certain to hold of the values that Spark's reader gives; every object of
-which that cannot be said is read instead.  The bridge reports facts (``Footers.scala``); they are judged here.
+which that cannot be said is read instead.  The bridge reports facts (``Footers.scala``); they are judged here.  Of
+floating numbers footers prove nothing, since NaN is not in them: the task that reads the footer reads those columns
+too, where the object is not too large for one task.
 """
 
 from __future__ import annotations
@@ -29,12 +31,12 @@ if TYPE_CHECKING:
 
 __all__ = ["collect_from_footers", "footer_roles"]
 
-# NaN is not in a footer's bounds, so float and double are not here; nor are types that Spark converts on reading.
+# Types that Spark converts on reading are not here.
 _SERVED = re.compile(
-    r"boolean|tinyint|smallint|int|bigint|decimal\(\d+,\s?\d+\)|string|binary|date|timestamp|timestamp_ntz"
+    r"boolean|tinyint|smallint|int|bigint|float|double|decimal\(\d+,\s?\d+\)|string|binary|date|timestamp|timestamp_ntz"
 )
 _SAMPLED = 8
-_IN_FOOTERS = ("min", "max", "nulls", "rows")
+_IN_FOOTERS = ("min", "max", "nulls", "nans", "rows")
 
 
 def footer_roles(bound: BoundIndex) -> Mapping[str, str] | None:

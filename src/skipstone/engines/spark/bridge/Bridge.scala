@@ -101,6 +101,9 @@ object Bridge {
   /** The objects of the file's lines (as `listing` writes them), numbered from 0 in `__skipstone_object`. */
   def scanObjects(scan: IndexedScan, pathsFile: String): classic.Dataset[Row] = scan.read(pathsFile)
 
+  /** What a DataFrame over `scanObjects` has, as columns in bytes, or null where they only come in rows; see [[ColumnBatches]]. */
+  def columnBatches(df: classic.Dataset[_]): classic.Dataset[Row] = ColumnBatches.of(df).orNull
+
   /** The column of `scanObjects` that is not NULL in a record that cannot be read, or null; see [[FileScan]]. */
   def unreadable(scan: IndexedScan): String = scan.unreadable().orNull
 

@@ -7,32 +7,38 @@ import java.util.Base64
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
+import com.fasterxml.jackson.core.JsonGenerator
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.parquet.HadoopReadOptions
 import org.apache.parquet.hadoop.ParquetFileReader
-import org.apache.parquet.hadoop.metadata.{ColumnChunkMetaData, ParquetMetadata}
+import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData
 import org.apache.parquet.hadoop.util.HadoopInputFile
 import org.apache.parquet.schema.Type
 import org.apache.parquet.schema.Type.Repetition.REPEATED
 
 import org.apache.spark.TaskContext
 import org.apache.spark.broadcast.Broadcast
-import org.apache.spark.util.SerializableConfiguration
+import org.apache.spark.util.{SerializableConfiguration, ThreadUtils}
 
 /**
- * Parquet footers of many objects, read by the executors: facts only, what they prove is judged elsewhere.
+ * Parquet footers of many objects, read by the executors (a few: by the driver): facts only, what they prove is judged elsewhere. Of floating
+ * numbers the values are read as well, see [[FloatingValues]].
  *
  * A line an object: {"o": ordinal, "error"} or {"o", "rows", "created_by", "meta": {key: value},
  * "columns": [...]} with one element for each requested column, either {"absent": reason} (`missing`,
  * `case`: there under another spelling, `repeated`, `group`: not a leaf, or an error's text) or
  * {"physical", "length" (of a fixed binary), "logical" or null, "groups": [{"rows", "values", "nulls"
- * or null, "min", "max": base64 or null}]}.
+ * or null, "nans" if the values were read, "min", "max": base64 or null}]}.
  */
 private[skipstone] object Footers {
   private val Keys =
     Seq("org.apache.spark.version", "org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96",
       "org.apache.spark.timeZone")
+
+  // So few are read here: a job, for as little as that, takes longer.
+  private val FewFiles = 8
+  private val FewBytes = 64L << 20
 
   def write(scan: FileScan, pathsFile: String, columnsJson: String, outFile: String): Int = {
     val columns = Json.mapper.readTree(columnsJson).elements().asScala
@@ -41,7 +47,13 @@ private[skipstone] object Footers {
       (i, f.getPath.toString, f.getLen, f.getModificationTime)
     }
     if (files.isEmpty) Files.write(Paths.get(outFile), Array.emptyByteArray)
-    else {
+    else if (files.size <= FewFiles && files.map(_._3).sum <= FewBytes) {
+      val hadoop = scan.session.sessionState.newHadoopConfWithOptions(scan.fs.options)
+      val lines = ThreadUtils.parmap(files, "skipstone-footers", FewFiles) { case (i, path, length, time) =>
+        line(i, path, length, time, columns, hadoop)
+      }
+      Files.write(Paths.get(outFile), lines.asJava)
+    } else {
       val sc = scan.session.sparkContext
       val conf = sc.broadcast(new SerializableConfiguration(
         scan.session.sessionState.newHadoopConfWithOptions(scan.fs.options)))
@@ -73,8 +85,7 @@ private[skipstone] object Footers {
       // With the listing's status there is no need to ask the file system again.
       val input = HadoopInputFile.fromStatus(new FileStatus(length, false, 1, 128L << 20, time, file), conf)
       val reader = ParquetFileReader.open(input, HadoopReadOptions.builder(conf, file).build())
-      val footer = try reader.getFooter finally reader.close()
-      describe(ordinal, footer, columns)
+      try describe(ordinal, reader, columns) finally reader.close()
     } catch {
       case NonFatal(e) => Json.text { g =>
         g.writeStartObject()
@@ -85,7 +96,12 @@ private[skipstone] object Footers {
     }
   }
 
-  private def describe(ordinal: Int, footer: ParquetMetadata, columns: Array[Array[String]]): String = {
+  private def describe(ordinal: Int, reader: ParquetFileReader, columns: Array[Array[String]]): String = {
+    val footer = reader.getFooter
+    val schema = footer.getFileMetaData.getSchema
+    val floating = FloatingValues.of(reader, columns.toSeq.collect {
+      case Array(name) if absence(schema, Array(name)).isEmpty && FloatingValues.serves(schema.getFields.get(schema.getFieldIndex(name)).asPrimitiveType) => name
+    })
     val blocks = footer.getBlocks.asScala
     // By index, not by a map a row group: files with many columns and few requested ones are common.
     val wanted = columns.map(_.toSeq).toSet
@@ -101,9 +117,9 @@ private[skipstone] object Footers {
       g.writeArrayFieldStart("columns")
       columns.foreach { column =>
         val text = try {
-          absence(footer.getFileMetaData.getSchema, column).getOrElse {
-            statistics(chunks.map(_.apply(column.toSeq)).toSeq, blocks.map(_.getRowCount).toSeq,
-              footer.getFileMetaData.getSchema.getType(column: _*))
+          absence(schema, column).getOrElse {
+            statistics(chunks.map(_.apply(column.toSeq)).toSeq, blocks.map(_.getRowCount).toSeq, schema.getType(column: _*),
+              if (column.length == 1) floating.get(column.head) else None)
           }
         } catch {
           case NonFatal(e) => absent(s"${e.getClass.getSimpleName}: ${e.getMessage}") // a column whose key is missing
@@ -136,25 +152,36 @@ private[skipstone] object Footers {
     if (node.isPrimitive) None else Some(absent("group"))
   }
 
-  private def statistics(chunks: Seq[ColumnChunkMetaData], rows: Seq[Long], leaf: Type): String = Json.text { g =>
+  private def statistics(chunks: Seq[ColumnChunkMetaData], rows: Seq[Long], leaf: Type, read: Option[Seq[FloatingValues]]): String = Json.text { g =>
     val primitive = leaf.asPrimitiveType()
     g.writeStartObject()
     g.writeStringField("physical", primitive.getPrimitiveTypeName.name)
     if (primitive.getTypeLength > 0) g.writeNumberField("length", primitive.getTypeLength)
     g.writeStringField("logical", Option(primitive.getLogicalTypeAnnotation).map(_.toString).orNull)
     g.writeArrayFieldStart("groups")
-    chunks.zip(rows).foreach { case (chunk, count) =>
-      val stats = chunk.getStatistics
-      val known = stats != null && stats.hasNonNullValue
+    chunks.zip(rows).zipWithIndex.foreach { case ((chunk, count), i) =>
       g.writeStartObject()
       g.writeNumberField("rows", count)
-      g.writeNumberField("values", chunk.getValueCount)
-      if (stats != null && stats.isNumNullsSet) g.writeNumberField("nulls", stats.getNumNulls) else g.writeNullField("nulls")
-      g.writeStringField("min", if (known) Base64.getEncoder.encodeToString(stats.getMinBytes) else null)
-      g.writeStringField("max", if (known) Base64.getEncoder.encodeToString(stats.getMaxBytes) else null)
+      read.map(_(i)) match {
+        case Some(values) =>
+          g.writeNumberField("values", values.values)
+          g.writeNumberField("nulls", values.nulls)
+          g.writeNumberField("nans", values.nans)
+          bounds(g, values.bounds)
+        case None =>
+          val stats = Option(chunk.getStatistics)
+          g.writeNumberField("values", chunk.getValueCount)
+          stats.filter(_.isNumNullsSet).fold(g.writeNullField("nulls"))(s => g.writeNumberField("nulls", s.getNumNulls))
+          bounds(g, stats.filter(_.hasNonNullValue).map(s => (s.getMinBytes, s.getMaxBytes)))
+      }
       g.writeEndObject()
     }
     g.writeEndArray()
     g.writeEndObject()
   }
+
+  private def bounds(g: JsonGenerator, found: Option[(Array[Byte], Array[Byte])]): Unit =
+    Seq("min" -> found.map(_._1), "max" -> found.map(_._2)).foreach { case (name, bytes) =>
+      g.writeStringField(name, bytes.map(Base64.getEncoder.encodeToString).orNull)
+    }
 }
