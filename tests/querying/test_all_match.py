@@ -164,6 +164,24 @@ def test_a_reader_may_leave_out_the_zero_of_the_other_sign(zero, type_):
     assert truth(failing(Or((EqualTo(x, literal), EqualTo(S, Literal("a", "string"))))), {"x": zero, "s": "a"}) is False
 
 
+@pytest.mark.parametrize("moment", [1_000_500, -999_500])
+def test_a_reader_of_milliseconds_may_cut_a_timestamp(moment):
+    t, literal, cut = Column("t", "timestamp"), Literal(moment, "timestamp"), moment // 1000 * 1000
+    other = Literal(5_000_000, "timestamp")
+    for predicate in (
+        LessThan(t, literal),
+        NotEqualTo(t, literal),
+        NotIn(t, (other, literal)),
+        Not(GreaterThanOrEqual(t, literal)),
+    ):
+        assert truth(predicate, {"t": cut}) is truth(failing(predicate), {"t": cut}) is True
+        assert truth(failing(predicate), {"t": cut - 1000}) is False
+    for predicate in (GreaterThan(t, literal), GreaterThanOrEqual(t, literal)):
+        assert truth(failing(predicate), {"t": cut}) is True
+        assert truth(failing(predicate), {"t": cut + 1000}) is False
+    assert truth(failing(LessThan(t, other)), {"t": cut}) is False
+
+
 def test_nothing_is_said_of_what_changes_its_mind():
     draw = Call("rand", (), "double", deterministic=False)
     assert failing(GreaterThan(draw, Literal(0.5, "double"))) == ALWAYS

@@ -48,6 +48,7 @@ def facts(spark, tmp_path_factory):
 
 
 QUERIES = """
+SELECT count(DISTINCT k), count(*) FROM facts WHERE n < 35
 SELECT * FROM facts WHERE n = 17
 SELECT * FROM (SELECT * FROM facts LIMIT 200) WHERE n = 115
 SELECT count(*) FROM (SELECT * FROM facts WHERE n > 50 LIMIT 1000) WHERE n < 60
@@ -164,8 +165,12 @@ SELECT * FROM range(3) r JOIN facts f ON f.n = r.id * 40
             "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": "0",
         },
         {"spark.sql.planMerge.enabled": "true", "spark.sql.ansi.enabled": "false"},
+        {
+            "spark.sql.optimizer.singleTaskExecution.enabled": "true",
+            "spark.sql.optimizer.singleTaskExecution.maxNumFiles": "100",
+        },
     ],
-    ids=["default", "sort-merge joins", "runtime filters", "not ANSI"],
+    ids=["default", "sort-merge joins", "runtime filters", "not ANSI", "single tasks"],
 )
 def test_every_shape_of_query(spark, facts, settings):
     skipped = 0

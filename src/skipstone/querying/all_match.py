@@ -8,6 +8,8 @@ say more by labelling a vertex of ``failing(p)`` itself (docs/plugins.md).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from skipstone.expressions.normalize import ALWAYS, NEVER, normalize
 from skipstone.expressions.tree import (
     And,
@@ -24,16 +26,23 @@ from skipstone.expressions.tree import (
     IsNaN,
     IsNotNull,
     IsNull,
+    LessThan,
     LessThanOrEqual,
     Like,
     Literal,
     Not,
+    NotEqualTo,
     NotIn,
     Or,
     StartsWith,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 __all__ = ["failing"]
+
+_MILLISECOND = 1_000  # microseconds
 
 
 def failing(predicate: Expression) -> Expression:
@@ -52,9 +61,7 @@ def failing(predicate: Expression) -> Expression:
     ``x = y``, ``x < y``, ``x LIKE y``    ``NOT p``, or ``x IS NULL`` or ``y IS NULL``: these are NULL exactly where an
                                           operand is.  NaN is a value, and ``NOT x < 3`` is TRUE for it
     ``x IN (…)``, ``x NOT IN (…)``        ``NOT p``, or ``x IS NULL``: normalisation leaves no NULL in the list
-    ``x = 0.0``, ``x <= 0.0``,            the same, or ``x = 0.0``: Spark passes a query's filter on to the reader, and
-    ``x >= 0.0``, ``x IN (0.0, …)``       readers of Parquet and ORC leave out parts of files by it that hold no more
-                                          than the zero of the other sign, though it satisfies ``p``
+    what readers take for another leaf    the same, or a row that satisfies ``p`` may be left out: see ``_left_out``
     anything else, ``f(x)`` say           ``NOT p``, or ``p IS NULL``
     what may change its mind              TRUE: nothing is known
     ====================================  ==========================================================================
@@ -90,13 +97,10 @@ def _not_true(vertex: Expression) -> Expression:
             return Not(vertex)
         case Not(IsNaN() | EqualNullSafe() as child):
             return child
-        case EqualTo(value, zero) | LessThanOrEqual(value, zero) | GreaterThanOrEqual(value, zero) if _is_zero(zero):
-            return Or((_or_null(Not(vertex), (value,)), EqualTo(value, zero)))
         case Comparison() | Like() | StartsWith() | EndsWith() | Contains():
-            return _or_null(Not(vertex), vertex.children)
+            return Or((_or_null(Not(vertex), vertex.children), *_left_out(vertex)))
         case In(value, options) | NotIn(value, options) if all(map(_is_value, options)):
-            zeros = tuple(filter(_is_zero, options)) if isinstance(vertex, In) else ()
-            return Or((_or_null(Not(vertex), (value,)), *(EqualTo(value, zero) for zero in zeros)))
+            return Or((_or_null(Not(vertex), (value,)), *_left_out(vertex)))
         case Not(Comparison() | Like() | StartsWith() | EndsWith() | Contains() as child):
             return _or_null(child, child.children)
         case Not(child):
@@ -115,9 +119,52 @@ def _is_value(operand: Expression) -> bool:
     return isinstance(operand, Literal) and operand.value is not None
 
 
+def _left_out(leaf: Expression) -> tuple[Expression, ...]:
+    """Say of a leaf of which rows readers may leave out some that satisfy it.
+
+    Spark passes a query's filter on to the reader, which leaves out parts of a file by it, by their statistics or their
+    dictionary.  What it is passed is not always what Spark then filters by:
+
+    ===================================== =========================================================================
+    leaf                                  a reader may leave out
+    ===================================== =========================================================================
+    ``x = 0.0``, ``x <= 0.0``,            ``x = 0.0``: Parquet's and ORC's readers take ``-0.0`` for less than ``0.0``
+    ``x >= 0.0``, ``x IN (0.0, …)``
+    ``t < v``, ``t <> v``,                ``t = v'``, where ``v'`` is ``v`` cut to milliseconds: for a Parquet file of
+    ``t NOT IN (v, …)``                   milliseconds it is put in ``v``'s place
+    ===================================== =========================================================================
+
+    All other leaves only become wider by that: ``t > v'`` holds where ``t > v`` does.
+    """
+    match leaf:
+        case EqualTo(value, option) | LessThanOrEqual(value, option) | GreaterThanOrEqual(value, option):
+            values = [option] if _is_zero(option) else []
+        case In(value, options):
+            values = [option for option in options if _is_zero(option)]
+        case LessThan(value, option) | NotEqualTo(value, option):
+            values = _cut([option])
+        case NotIn(value, options):
+            values = _cut(options)
+        case _:
+            return ()
+    return tuple(EqualTo(value, option) for option in values)
+
+
 def _is_zero(operand: Expression) -> bool:
     """Whether an operand is the constant 0.0, whose sign normalisation has taken."""
     return isinstance(operand, Literal) and isinstance(operand.value, float) and operand.value == 0
+
+
+def _cut(operands: Iterable[Expression]) -> list[Expression]:
+    """Cut the constant timestamps to milliseconds that have a part of one."""
+    return [
+        Literal(operand.value // _MILLISECOND * _MILLISECOND, operand.type)
+        for operand in operands
+        if isinstance(operand, Literal)
+        and operand.type in ("timestamp", "timestamp_ntz")
+        and isinstance(operand.value, int)
+        and operand.value % _MILLISECOND
+    ]
 
 
 def _is_known(leaf: Expression) -> bool:

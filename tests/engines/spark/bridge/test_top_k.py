@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -217,6 +218,18 @@ def test_a_reader_that_tells_zeros_apart(spark, tmp_path, where):
     for limit in (3, 4, 7):
         _by_top(spark, lambda n=limit: spark.read.parquet(path).where(where).limit(n).groupBy().count())
     _by_top(spark, lambda: spark.read.parquet(path).where(where).groupBy().count())
+
+
+@pytest.mark.parametrize("where", ["< {}", "<> {}", "NOT IN ({}, {})", "> timestamp'2019-01-01 00:00:00' AND t < {}"])
+def test_a_reader_that_cuts_timestamps_to_milliseconds(spark, tmp_path, where):
+    moments = (datetime(2020, 1, 1, 0, 0, 10, 1000 * n, tzinfo=UTC) for n in (0, 0, 1, 5))
+    objects = [{"t": pa.array([t] * n, pa.timestamp("ms", tz="UTC"))} for n, t in enumerate(moments, 3)]
+    path = parquet(tmp_path / "t", *objects)
+    Dataset.for_path(spark, path, format="parquet").create_indexes(MinMaxIndex("t"))
+    asked = "t " + where.replace("{}", "timestamp'2020-01-01 00:00:10.0005Z'")
+    for limit in (3, 4, 7):
+        _by_top(spark, lambda n=limit: spark.read.parquet(path).where(asked).limit(n).groupBy().count())
+    _by_top(spark, lambda: spark.read.parquet(path).where(asked).groupBy().count())
 
 
 @pytest.mark.parametrize("setting", ["ignoreMissingFiles", "ignoreCorruptFiles"])
