@@ -91,6 +91,7 @@ join("ends of ranges", "select id k from range(-5000, -3000) union all select 70
 same("value of a subquery", lambda: spark.sql("select k from f where k >= (select max(k) from d)"), True)
 same("ties", lambda: spark.sql("select t from f order by t limit 15"), True)
 same("count of values", lambda: spark.sql("select count(m), count(*) from f"), True)
+same("what is left to read", lambda: spark.sql("select count(*), max(k) from f where k < 35"), True)
 same("groups", lambda: spark.sql("select t, count(m) from f group by t"), True)
 write(3, 14)  # more rows than were indexed
 spark.read.parquet("fact").createOrReplaceTempView("f")
@@ -131,6 +132,18 @@ MUTATIONS = {
     "count stale objects": ("Snapshot", "if (fresh) row else Snapshot.Stale", "row", "stale"),
     "NULLs counted": ("Tally", _NOT_NULL, "rows", "count of values"),
     "answer whatever has changed": ("AnsweredAggregate", "isHeld() && (", "(", "changed after it was listed"),
+    "answer whatever is on the disk": (
+        "Counted",
+        "now.size == status.getLen && now.lastModifiedTime.toMillis == status.getModificationTime",
+        "now.size >= 0",
+        "changed after it was listed",
+    ),
+    "read nothing beside the answer": (
+        "AnsweredAggregate",
+        "outcome.objects == asked.kept.cardinality",
+        "outcome.objects <= asked.kept.cardinality",
+        "what is left to read",
+    ),
     "answer whatever is listed": ("AnsweredAggregate", "isCurrent()))(e", "true))(e", "written after it was planned"),
 }
 

@@ -218,6 +218,8 @@ def test_nothing_is_left_to_read(spark, folder):
     assert df.rdd.collect() == list(df.toLocalIterator()) == [(51, 49)]
     assert df.where("v < 3").collect() == df.tail(0) == []
     assert spark.table("t").where("v < 50").count() == 50
+    other = spark.sql("SELECT count(*) AS n FROM t WHERE v < 50 HAVING count(*) > rand()")
+    assert jobs_of(spark, other.collect, "random") == 1
     assert [tuple(row) for row in df.toPandas().to_numpy().tolist()] == [(51, 49)]
 
 

@@ -101,9 +101,10 @@ private[skipstone] object AnsweredResultExec {
   /** A plan whose rows come, one by one, from an aggregation that needs no exchange; any other plan as it is. */
   def over(plan: SparkPlan): SparkPlan = if (isSingle(plan)) AnsweredResultExec(plan) else plan
 
+  /** What is random, or counts its own calls, is for tasks: its rows may be others when it runs again. */
   private def isSingle(plan: SparkPlan): Boolean = plan match {
     case a: AnsweredAggregateExec => a.isSingle
-    case _: HashAggregateExec | _: ProjectExec | _: FilterExec => isSingle(plan.children.head)
+    case _: HashAggregateExec | _: ProjectExec | _: FilterExec => plan.expressions.forall(_.deterministic) && isSingle(plan.children.head)
     case _ => false
   }
 }
