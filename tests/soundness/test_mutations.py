@@ -36,7 +36,7 @@ from tests.soundness.bench import CONF, collect_here
 from tests.support import conf
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.slow
 
@@ -68,6 +68,14 @@ def everywhere(monkeypatch: pytest.MonkeyPatch, old: Any, new: Any) -> None:
                     monkeypatch.setattr(module, attribute, new)
                     found += 1
     assert found, f"{old} is nowhere: let the mutation follow the code"
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered() -> Iterator[None]:
+    """Forget what broken rules made of vertices, which live as long as the cases: the next test would see it."""
+    _leaf._known.clear()
+    yield
+    _leaf._known.clear()
 
 
 # --- the rules, broken ------------------------------------------------------------------------------------------------
