@@ -20,7 +20,7 @@ private[skipstone] class IcebergFilesTable(
     extends Table with SupportsRead with SupportsMetadataColumns {
   override def name(): String = base.name()
   override def schema(): StructType = live.getOrElse(base.schema())
-  override def columns(): Array[Column] = live.map(CatalogV2Util.structTypeToV2Columns).getOrElse(base.columns())
+  override def columns(): Array[Column] = live.map(_.fields.map(f => Column.create(f.name, f.dataType, f.nullable))).getOrElse(base.columns())
   override def partitioning(): Array[Transform] = Array.empty
   override def properties(): util.Map[String, String] = base.properties()
   override def capabilities(): util.Set[TableCapability] = util.EnumSet.of(TableCapability.BATCH_READ)
