@@ -27,7 +27,7 @@ from skipstone import (
     ValueListIndex,
 )
 from tests.soundness.datasets import make_dataset
-from tests.soundness.planning import TEXT_TYPES, Capture, Seen, blurred, skipped_names, with_only
+from tests.soundness.planning import TEXT_TYPES, Capture, Seen, blurred, one_moment, skipped_names, with_only
 from tests.soundness.predicates import Generator, Node
 from tests.support import conf, skipping_off
 
@@ -145,7 +145,8 @@ class Campaign:
         waiting: list[tuple[Pair, Truth]] = []
         with conf(self.spark, self.spec.conf):
             while self.counts.pairs < pairs and self.counts.refused < 20 * pairs:
-                planned = list(self._planned(generator, min(BATCH, pairs - self.counts.pairs)))
+                with one_moment():
+                    planned = list(self._planned(generator, min(BATCH, pairs - self.counts.pairs)))
                 for compared, truth in self._truths(planned):
                     self._compare(compared, truth)
                     chosen = [pair for pair in zip(compared, truth, strict=True) if chooser.random() < executed]

@@ -70,18 +70,35 @@ SCHEMA = pa.schema(
 )
 
 
-def agent_of(ua: str | None) -> str | None:
-    """The name before the slash; NULL when there is none."""
+# As in a script of a user's.  Functions of this module would be known by all sources of these tests, and by what those
+# import: every planning would look at them, which is what tests/functions/identity is about.
+_SCRIPT = """
+def agent_of(ua):
     return None if not ua or ua.startswith("/") else ua.split("/")[0]
+
+def is_middle(n):
+    return None if n is None else 40 <= n <= 60
+
+def is_far_north(lat):
+    return lat > 6
+"""
+
+
+def _of_a_script() -> dict[str, Any]:
+    """Make the functions: the name before the slash of an agent, and two places."""
+    made: dict[str, Any] = {"__name__": "__main__"}
+    exec(_SCRIPT, made)
+    return made
 
 
 def register(spark: SparkSession) -> None:
     """Register the functions that the predicates call, and what is known of them."""
+    made = _of_a_script()
     skipstone.geo.register(spark)
     skipstone.distances.register(spark)
-    spark.udf.register("agent_of", agent_of, "string")
+    spark.udf.register("agent_of", made["agent_of"], "string")
     skipstone.state_version(spark, "agent_of", "1")
-    spark.udf.register("is_middle", lambda n: None if n is None else 40 <= n <= 60, "boolean")
+    spark.udf.register("is_middle", made["is_middle"], "boolean")
     skipstone.udf_filter(
         spark,
         "is_middle",
@@ -89,10 +106,8 @@ def register(spark: SparkSession) -> None:
         when_false=lambda n: None if (low := at_most(n, 39)) is None else _either(low, at_least(n, 61)),
     )
 
-    def is_far_north(lat: pd.Series) -> pd.Series:
-        return lat > 6
-
-    spark.udf.register("is_far_north", F.pandas_udf(is_far_north, "boolean"))
+    made["is_far_north"].__annotations__ = {"lat": pd.Series, "return": pd.Series}
+    spark.udf.register("is_far_north", F.pandas_udf(made["is_far_north"], "boolean"))
     skipstone.udf_filter(spark, "is_far_north", lambda lat: at_least(lat, 6))
 
 

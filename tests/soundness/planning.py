@@ -6,6 +6,8 @@ Asking the planner again with one type of index takes a millisecond, planning th
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -130,9 +132,23 @@ def blurred(store: MetadataStore, blur: Callable[[str, pa.Array], pa.Array]) -> 
     return Seen(store, evaluate=lambda snapshot, clause: store.evaluate(snapshot, Blurred(clause, blur)))
 
 
+_held: ContextVar[bool] = ContextVar("held", default=False)
+
+
+@contextmanager
+def one_moment() -> Iterator[None]:
+    """Ask the planner again as often as one likes while no package changes: those of functions are looked up once."""
+    with gathered_evidence():
+        token = _held.set(True)
+        try:
+            yield
+        finally:
+            _held.reset(token)
+
+
 def skipped_names(asked: Asked, store: Any) -> frozenset[str]:
     """Give the names of the objects that the planner skips."""
-    with gathered_evidence():  # as the engine does: the packages of functions are looked up once
+    with nullcontext() if _held.get() else one_moment():  # the engine has one for each planning
         plan = planner_module.plan_scan(asked.relation, asked.condition, store, asked.functions)
     return frozenset(_skipped(plan, store))
 

@@ -31,9 +31,9 @@ TIME_PAIRS = Size(31, 372)
 """Predicates on times, in each of nine zones."""
 TERNARY = Size(36, 180)
 """Predicates that are asked with their negation and their unknown."""
-JOINS, JOIN_ROUNDS = Size(192, 2400), Size(2, 10)
+JOINS, JOIN_ROUNDS = Size(144, 2400), Size(2, 10)
 """Whole joins, and how often the objects change between them."""
-KEY_SETS = Size(80, 800)
+KEY_SETS = Size(84, 800)
 """Sets of a few keys of a join, for each fact, type of key and operator."""
 TOP_QUERIES = Size(60, 300)
 """``ORDER BY … LIMIT`` on each of five datasets, before and after objects change."""
