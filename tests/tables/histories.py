@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["REFUSED", "History", "run_all", "seeds"]
 
 CORE, LONG = 12, 300
-ROWS = 12
+ROWS = 18
 REFUSED = (PySparkException, Py4JJavaError)
 # Queries of a few rows cost less than compiling them does.
 INTERPRETED = {
@@ -54,8 +54,6 @@ class History:
 
     steps: ClassVar[Mapping[Callable[[Any], object], int]]
     """The steps, each with how often it is chosen."""
-    length: ClassVar[int]
-    """How many steps a history has."""
 
     def __init__(self, spark: SparkSession, tables: tuple[str, str], random_: random.Random) -> None:
         self.spark, self.tables, self.random = spark, tables, random_
@@ -94,8 +92,8 @@ class History:
         """Say a statement to both, with the table's name for ``{t}``."""
         self.both(text, lambda table: self.spark.sql(text.replace("{t}", table)))
 
-    def appended(self, first: int, files: int) -> Any:
-        """Return the rows of an append."""
+    def appended(self, first: int, files: int, part: str = "") -> Any:
+        """Return the rows of an append, and by default all of them of one partition."""
         made = {
             name: f"concat('k', lpad(({first} + id) % 45, 2, '0'))"
             if kind == "STRING"
@@ -103,7 +101,7 @@ class History:
             for name, kind in self.columns.items()
         }
         if "p" in made:
-            made["p"] = f"{self.random.randrange(3)}L"
+            made["p"] = part or f"{self.random.randrange(3)}L"
         return self.spark.range(0, ROWS, 1, files).selectExpr(*(f"{sql} AS {name}" for name, sql in made.items()))
 
     def append(self) -> None:
@@ -197,19 +195,19 @@ class History:
         fields = self.spark.sql(f"SELECT * FROM {self.name} {where}").schema.fields
         return {field.name: field.dataType.simpleString().upper() for field in fields}
 
-    def query(self, where: str = "") -> str:
-        """Return a random query of the table as it is now, or of another version with that one's columns."""
-        if not where:
-            return f"SELECT * FROM {self.name} WHERE {self.predicate()}"
-        now, self.columns = self.columns, self.schema(where)
-        try:
-            return f"SELECT * FROM {self.name} {where} WHERE {self.predicate()}"
-        finally:
-            self.columns = now
+    def read(self, where: str = "") -> None:
+        """Ask a random question of the table as it is now, or of another version by that one's columns.
 
-    def read(self, sql: str) -> None:
-        self.log.append(f"  {sql}")
-        found = twins(self.spark, sql)
+        Both times by one DataFrame of the table: to list another version's files again costs more than to read them.
+        """
+        frame = self.spark.sql(f"SELECT * FROM {self.name} {where}")
+        now = self.columns
+        if where:
+            self.columns = {field.name: field.dataType.simpleString().upper() for field in frame.schema.fields}
+        predicate = self.predicate()
+        self.columns = now
+        self.log.append(f"  SELECT * FROM {self.name} {where} WHERE {predicate}")
+        found = twins(self.spark, lambda: frame.where(predicate))
         self.skipped += found.skipped
         self.reads += 1
 
@@ -235,7 +233,7 @@ class History:
 
     def run(self) -> None:
         try:
-            for _ in range(self.length):
+            for _ in range(self.random.choice((1, 2, 2, 3, 4))):
                 (step,) = self.random.choices(list(self.steps), list(self.steps.values()))
                 try:
                     step(self)
@@ -275,5 +273,5 @@ def run_all(spark: SparkSession, history: Callable[[int], History], chosen: Sequ
     refused = [line for h in ran for line in h.log if "was refused" in line]
     assert len(refused) <= len(ran), refused
     assert skipped > least * reads
-    if len(ran) > 1:
-        assert standing > len(ran) / 2, "no write asked"
+    if len(ran) >= CORE:
+        assert standing > len(ran) / 5, "hardly a write read what is indexed"
