@@ -7,6 +7,7 @@ import scala.util.Try
 
 import org.apache.hadoop.fs.{FileStatus, Path}
 
+import org.apache.spark.deploy.SparkHadoopUtil
 import org.apache.spark.sql.{classic, Row}
 import org.apache.spark.sql.catalyst.expressions.Alias
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
@@ -131,11 +132,13 @@ private object IcebergTableSource {
   /** What of a schema counts. */
   def columns(schema: String): com.fasterxml.jackson.databind.JsonNode = Json.mapper.readTree(schema).path("fields")
 
-  /** A data file's path; of a warehouse without a scheme, the names of files have none either. */
+  /** A data file's path; of a warehouse without a scheme, the names of files have none either, and may be relative, too. */
   def path(location: String, root: Path): Path = {
     val path = new Path(location)
     val uri = path.toUri
-    if (uri.getScheme != null) path else new Path(root.toUri.getScheme, root.toUri.getAuthority, uri.getPath)
+    if (uri.getScheme != null) path
+    else if (path.isAbsolute) new Path(root.toUri.getScheme, root.toUri.getAuthority, uri.getPath)
+    else root.getFileSystem(SparkHadoopUtil.get.conf).makeQualified(path)
   }
 
   /** Path and size tell a data file, and what the table has for its partition: Iceberg never writes one again, and knows no time of it. */
