@@ -103,19 +103,19 @@ COMMANDS = """
 from typer.testing import CliRunner
 from skipstone.cli.main import app
 
-def said(*arguments):
+def says(text, *arguments):
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, (arguments, result.output, result.exception)
-    return result.output
+    assert text in result.output, (arguments, result.output)
 
 more = lambda: spark.range(40, 60, 1, 2).selectExpr("id", "concat('k', id) AS k")
-said("index", PATH, "--format", FORMAT, "--suffix", "k:length=2")
+says("", "index", PATH, "--format", FORMAT, "--suffix", "k:length=2")
 write(more())
-assert "2" in said("refresh", PATH)
-assert "suffix(k, length=2)" in said("describe", PATH)
-assert "reads 1 of 6 objects" in said("explain", PATH, "k LIKE '%17'")
-assert "selectivity" in said("indicators", PATH, "k LIKE '%17'")
-assert "no row is lost" in said("audit", PATH, "k LIKE '%17'")
+says("2", "refresh", PATH)
+says("suffix(k, length=2)", "describe", PATH)
+says("reads 1 of 6 objects", "explain", PATH, "k LIKE '%17'")
+says("selectivity", "indicators", PATH, "k LIKE '%17'")
+says("no row is lost", "audit", PATH, "k LIKE '%17'")
 print("ALL WELL")
 """
 

@@ -72,7 +72,7 @@ def run(*arguments: str, folder: Path, timeout: int, spark: str = SPARK) -> tupl
     out = folder / "out.txt"
     python = interpreter(spark)
     paths = f"{_REPOSITORY / 'src'}:{_REPOSITORY}"
-    environment = {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": str(python), FLAG: spark}
+    environment = {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": str(python), "COLUMNS": "160", FLAG: spark}
     environment = {name: value for name, value in environment.items() if not name.startswith("PYTEST_")}
     with out.open("w") as file:
         code = subprocess.call(
