@@ -52,10 +52,16 @@ private[skipstone] object IcebergTables {
     val iceberg = known(rel.table)
     if (iceberg.baseTable(rel.table).isEmpty) refuse(s"${rel.name} is a metadata table")
     iceberg.isElsewhere(rel.table).foreach(what => refuse(s"the DataFrame reads $what of ${rel.table.name}: $Elsewhere"))
+    audited(iceberg, rel, session).foreach(b => refuse(s"the DataFrame reads the branch $b of ${rel.table.name}: $Elsewhere"))
     rel.options.asScala.keys.find(IcebergDescribed.Elsewhere).foreach(o =>
       refuse(s"the DataFrame reads ${rel.table.name} with the option $o: $Elsewhere"))
     new IcebergTableSource(rel, session, iceberg)
   }
+
+  /** The branch that a session's setting lets all reads of a table go to; up to 1.11 the table itself does not tell. */
+  private def audited(iceberg: Iceberg, rel: DataSourceV2Relation, session: classic.SparkSession): Option[String] =
+    iceberg.baseTable(rel.table).filter(iceberg.properties(_).get("write.wap.enabled").contains("true"))
+      .flatMap(_ => session.conf.getOption("spark.wap.branch")).filter(_ != "main")
 
   private def refuse(reason: String): Nothing = throw new IllegalArgumentException(reason)
 }
