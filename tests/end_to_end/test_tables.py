@@ -57,7 +57,7 @@ except SkipstoneError as error:
 
 NO_EXTENSION = """
 spark = session(JARS, "")
-spark.conf.set("spark.databricks.delta.checkRequiredSparkConfs.enabled", "false")
+spark.conf.set("spark.databricks.delta.requiredSparkConfsCheck.enabled", "false")
 spark.range(0, 40, 1, 4).selectExpr("id", "concat('k', id) AS k").write.format("delta").save("t")
 try:
     t = Dataset.for_path(spark, "t", format="delta")
