@@ -57,8 +57,12 @@ private object IcebergGuard {
   private def sameGroups(some: Option[Array[Partition]], all: Option[Array[Partition]]): Boolean =
     some.isDefined && some.map(_.toSeq.map(group)) == all.map(_.toSeq.map(group))
 
-  private def group(partition: Partition): Option[AnyRef] = partition match {
-    case p: DataSourceRDDPartition => p.inputPartitions.headOption.collect { case k: HasPartitionKey => k.partitionKey }
+  // What a partition reads is a sequence up to Spark 4.1, `inputPartitions`, and since then an option, `inputPartition`.
+  private val inputs = classOf[DataSourceRDDPartition].getMethods.filter(_.getName.startsWith("inputPartition"))
+
+  private def group(partition: Partition): Option[AnyRef] = (partition, inputs) match {
+    case (p: DataSourceRDDPartition, Array(of)) =>
+      of.invoke(p).asInstanceOf[IterableOnce[_]].iterator.collectFirst { case k: HasPartitionKey => k.partitionKey }
     case _ => Some(new AnyRef) // which equals none
   }
 }
