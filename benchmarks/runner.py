@@ -21,6 +21,7 @@ NAMES = (
     "index_text",
     "index_sharing",
     "index_types",
+    "sizes",
     "footers",
     "needle",
     "top_k",
