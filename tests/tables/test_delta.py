@@ -10,6 +10,7 @@ import skipstone
 from skipstone import BloomFilterIndex, Dataset, MinMaxIndex, SuffixIndex, ValueListIndex
 from skipstone.errors import DatasetError, IndexingError, SoundnessError
 from skipstone.expressions import ranges
+from tests.engines.spark.test_column_batches import assert_equal_as_rows
 from tests.tables.delta import DVS, append, index, make, t
 from tests.tables.support import conf, twins
 
@@ -226,6 +227,15 @@ def test_snapshots_older_and_newer(spark, table):
     )
     assert travelled.skipped == 3
     assert dataset.refresh().indexed == 0
+
+
+def test_columns_come_as_columns(spark, table):
+    """A table's numbers of objects stand behind one projection more than those of files."""
+    make(spark, table, more=f"PARTITIONED BY (m) {DVS}")
+    spark.sql(f"DELETE FROM {t(table)} WHERE id % 10 = 3")
+    indexes = MinMaxIndex("id"), ValueListIndex("m"), BloomFilterIndex("k")
+    found = assert_equal_as_rows(lambda: spark.read.format("delta").load(table), *indexes)
+    assert len(found) == 4 * 7
 
 
 def test_rewritten_files(spark, table):

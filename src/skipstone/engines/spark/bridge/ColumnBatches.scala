@@ -26,10 +26,7 @@ private[skipstone] object ColumnBatches {
   /** None where Spark's reader gives rows, or a type has no buffers here. */
   def of(df: classic.Dataset[_]): Option[classic.Dataset[Row]] = {
     // Without what is put around it for running: the reader's batches become rows there.
-    val (expressions, reader) = df.queryExecution.sparkPlan match {
-      case ProjectExec(list, child) => (list, child)
-      case other => (other.output, other)
-    }
+    val (expressions, reader) = readIn(df.queryExecution.sparkPlan)
     val plain = !expressions.exists(e => !e.deterministic || e.containsPattern(PLAN_EXPRESSION))
     if (!plain || !reads(reader, df) || ByteOrder.nativeOrder != ByteOrder.LITTLE_ENDIAN) None
     else if (!expressions.forall(e => ArrowColumn.carries(e.dataType))) None
@@ -39,6 +36,18 @@ private[skipstone] object ColumnBatches {
       val batches: RDD[InternalRow] = session.withActive(reader.executeColumnar().mapPartitions(encode))
       Some(session.internalCreateDataFrame(batches, StructType(Seq(StructField(Column, BinaryType, nullable = false))), false))
     }
+  }
+
+  /** The expressions of projections that lie on each other, as ones of the reader below. */
+  private def readIn(plan: SparkPlan): (Seq[Expression], SparkPlan) = plan match {
+    case ProjectExec(list, child) =>
+      val (below, reader) = readIn(child)
+      val of = AttributeMap(child.output.zip(below))
+      (list.map(_.transform { case a: Attribute => withoutName(of.getOrElse(a, a)) }.transformUp {
+        case GetStructField(KnownNotNull(s: CreateNamedStruct), i, _) => s.valExprs(i)
+        case GetStructField(s: CreateNamedStruct, i, _) => s.valExprs(i)
+      }), reader)
+    case other => (other.output, other)
   }
 
   /** Whether the plan is a scan that gives columns, and the one that would run: another engine may have taken its place. */
@@ -122,7 +131,8 @@ private[skipstone] object ColumnBatches {
     private def take(): Array[Byte] = {
       val buffers = columns.flatMap(_.take())
       val lengths = buffers.map(_.length)
-      val out = ByteBuffer.allocate(8 * (2 + buffers.length) + lengths.map(padded).sum).order(ByteOrder.LITTLE_ENDIAN)
+      val size = lengths.foldLeft(8 * (2 + buffers.length))((sum, l) => Math.addExact(sum, padded(l)))
+      val out = ByteBuffer.allocate(size).order(ByteOrder.LITTLE_ENDIAN)
       out.putLong(rows).putLong(buffers.length)
       lengths.foreach(l => out.putLong(l))
       buffers.foreach { b =>

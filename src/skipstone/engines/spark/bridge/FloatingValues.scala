@@ -66,8 +66,9 @@ private[skipstone] object FloatingValues {
       .filter(c => c.getPath.size == 1 && names.contains(c.getPath.toArray.head)).map(_.getTotalUncompressedSize).sum
     if (names.isEmpty || size > MostBytes) Map.empty else {
       reader.setRequestedSchema(wanted)
-      val groups = footer.getBlocks.asScala.toSeq.map { _ =>
-        val pages = reader.readNextRowGroup()
+      val groups = footer.getBlocks.asScala.toSeq.map { block =>
+        val pages = reader.readNextRowGroup() // leaves out groups without rows, and what a filter of Hadoop's settings does
+        if (pages == null || pages.getRowCount != block.getRowCount) throw new IllegalStateException("not all row groups are read")
         val read = wanted.getColumns.asScala.map(c => c.getPath.head -> ofGroup(pages, c, wanted, footer.getFileMetaData.getCreatedBy))
         pages.close()
         read.toMap
