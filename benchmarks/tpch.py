@@ -80,7 +80,7 @@ class Measured:
 
 def measure(*, small: bool) -> list[Row]:
     """Measure every query at scale 1, and the geometric mean of all."""
-    return every_query(0.01 if small else 1, rounds=2 if small else 3, small=small)
+    return every_query(0.01 if small else 1, rounds=2 if small else 9, small=small)
 
 
 def every_query(scale: float, *, rounds: int, small: bool) -> list[Row]:
