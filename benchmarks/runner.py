@@ -30,6 +30,7 @@ NAMES = (
     "planning",
     "joins",
     "tables",
+    "bounds",
     "tpch",
     "tpch_10",
     "companion",

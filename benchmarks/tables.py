@@ -1,29 +1,21 @@
 """Tables of Delta and Iceberg: what skipping by a function gains, and what it costs where their own statistics serve.
 
-Beside it planning on very many files, and indexing against plain files.  All runs in a process with a Spark that both
-have a release for.  The files of the tables are the plain ones: Delta converts a folder of links, Iceberg adds them.
-Shapes, not sizes, are compared: every object has 100 rows.
+Beside it planning on very many files, and indexing against plain files.  Shapes, not sizes, are compared: every object
+has 100 rows.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
-import os
-import shutil
-import sys
-import tempfile
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from tests.tables.environment import jars, run
 
-from benchmarks import data
 from benchmarks.measures import Row, Sample, Subject, interleave
-from benchmarks.session import enable, session
+from benchmarks.session import enable
+from benchmarks.table_formats import Table, answer, delta, iceberg, measured_there, table_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,58 +27,28 @@ if TYPE_CHECKING:
 ROWS = 100
 OBJECTS = {True: 512, False: 8_192}
 MANY_OBJECTS = {True: 2_048, False: 100_000}
-SETTINGS = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
-    "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.databricks.delta.snapshotPartitions": "2",  # its default is made for clusters
-    "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
-    "spark.sql.catalog.ice.type": "hadoop",
-}
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table over the plain files: how it is spelled in SQL, and what may be indexed."""
-
-    format: str
-    sql: str
-    dataset: Dataset
 
 
 def measure(*, small: bool) -> list[Row]:
     """Measure in the environment of the table formats."""
-    with tempfile.TemporaryDirectory(prefix="tables-", dir=data.folder()) as folder:
-        out = Path(folder, "rows.json")
-        arguments = ("-m", "benchmarks.tables", str(out), "small" if small else "full")
-        code, said = run(*arguments, folder=Path(folder), timeout=7_200)
-        if code:
-            msg = f"the process with the table formats failed: {said[-2000:]}"
-            raise RuntimeError(msg)
-        return [Row(**row) for row in json.loads(out.read_text())]
+    return measured_there("benchmarks.tables", small=small)
 
 
 def _measured(*, small: bool) -> list[Row]:
     """Make the tables and ask."""
-    with tempfile.TemporaryDirectory(prefix="tables-", dir=data.folder()) as folder:
-        settings = {
-            **SETTINGS,
-            "spark.jars": ",".join(jars()),
-            "spark.sql.catalog.ice.warehouse": f"{folder}/ice",
-        }
-        rows: list[Row] = []
-        with session(driver_memory="2g" if small else "6g", settings=settings) as spark:
-            plain = f"{folder}/plain"
-            _write(plain, OBJECTS[small])
-            for make in (_delta, _iceberg):
-                table = make(spark, plain, "few")
-                rows += _indexing(spark, plain, table, OBJECTS[small], small=small)
-                rows += _needles(spark, table, OBJECTS[small], small=small)
-            many = f"{folder}/many"
-            _write(many, MANY_OBJECTS[small])
-            for make in (_delta, _iceberg):
-                rows += _planning(spark, make(spark, many, "many"), MANY_OBJECTS[small], small=small)
-        return rows
+    rows: list[Row] = []
+    with table_session(small=small) as (spark, folder):
+        plain = f"{folder}/plain"
+        _write(plain, OBJECTS[small])
+        for make in (delta, iceberg):
+            table = make(spark, plain, "few")
+            rows += _indexing(spark, plain, table, OBJECTS[small], small=small)
+            rows += _needles(spark, table, OBJECTS[small], small=small)
+        many = f"{folder}/many"
+        _write(many, MANY_OBJECTS[small])
+        for make in (delta, iceberg):
+            rows += _planning(spark, make(spark, many, "many"), MANY_OBJECTS[small], small=small)
+    return rows
 
 
 def _write(plain: str, objects: int) -> None:
@@ -96,26 +58,6 @@ def _write(plain: str, objects: int) -> None:
         ids = range(number * ROWS, (number + 1) * ROWS)
         columns = {"id": ids, "mail": [f"user-{id_}@example.org" for id_ in ids], "m": [id_ % 997 for id_ in ids]}
         pq.write_table(pa.table(columns), f"{plain}/part-{number:06d}.parquet")
-
-
-def _delta(spark: SparkSession, plain: str, name: str) -> Table:
-    """Make a table of links to the files."""
-    from skipstone import Dataset
-
-    path = f"{plain}-{name}-delta"
-    shutil.copytree(plain, path, copy_function=os.link, ignore=shutil.ignore_patterns("_*", ".*"))
-    spark.sql(f"CONVERT TO DELTA parquet.`{path}`")
-    return Table("Delta", f"delta.`{path}`", Dataset.for_path(spark, path, format="delta"))
-
-
-def _iceberg(spark: SparkSession, plain: str, name: str) -> Table:
-    """Make a table that takes the files as they are."""
-    from skipstone import Dataset
-
-    spark.sql(f"CREATE TABLE ice.db.{name} (id BIGINT, mail STRING, m BIGINT) USING iceberg")
-    files = f"table => 'db.{name}', source_table => '`parquet`.`{plain}`', parallelism => 4"
-    spark.sql(f"CALL ice.system.add_files({files})")
-    return Table("Iceberg", f"ice.db.{name}", Dataset.for_table(spark, f"ice.db.{name}"))
 
 
 def _indexing(spark: SparkSession, plain: str, table: Table, objects: int, *, small: bool) -> list[Row]:
@@ -227,13 +169,5 @@ def _added(what: str, taken: dict[str, Sample], conditions: str, target: float |
     )
 
 
-def _main(out: str, scale: str) -> None:
-    rows: list[dict[str, Any]] = [
-        {key: value for key, value in row.described().items() if key != "met"}
-        for row in _measured(small=scale == "small")
-    ]
-    Path(out).write_text(json.dumps(rows))
-
-
 if __name__ == "__main__":
-    _main(*sys.argv[1:])
+    answer(_measured)

@@ -17,8 +17,8 @@ __all__ = ["instructions", "peak_bytes"]
 def instructions(work: Callable[[], object]) -> int:
     """Count the instructions of Python's own that a call executes, those of all functions that it calls included.
 
-    A loop over objects or terms shows, whatever its body; what a call does in C counts as one.  Garbage is not collected
-    meanwhile: what finalises the objects of other tests would count, too.
+    A loop over objects or terms shows, whatever its body; what a call does in C counts as one.  Garbage waits:
+    what finalises the objects of other tests would count, too.
     """
     executed = 0
 

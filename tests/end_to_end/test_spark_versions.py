@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import venv
 from pathlib import Path
 
 import pytest
+from tests.servers.environments import interpreter
 
 REPOSITORY = Path(__file__).parents[2]
 VERSIONS = ("4.0.2", "4.1.4", "4.2.1", "4.3.0")
@@ -83,13 +83,7 @@ print("ALL WELL")
 
 def run_on(version, script, tmp_path):
     """Run a script under a release of pyspark, in an environment of its own; give what it printed."""
-    home = Path(os.environ.get("SKIPSTONE_TEST_CACHE", REPOSITORY / ".venv-spark")) / version
-    python = home / "bin" / "python"
-    if not python.exists():
-        venv.create(home, with_pip=True)
-        wanted = [f"pyspark=={version}", "pyarrow>=18", "pandas>=2.2,<3"]
-        wanted += ["numpy", "xxhash", "typer", "rich", "jinja2", "pyyaml"]
-        subprocess.run([str(python), "-m", "pip", "install", "-q", *wanted], check=True)
+    python = interpreter(version)
     (tmp_path / "script.py").write_text(script)
     out = tmp_path / "out.txt"
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "src"), "PYSPARK_PYTHON": str(python)}

@@ -1,14 +1,13 @@
-"""Where Delta and Iceberg run: environments with releases of Spark, made once, and the formats' jars, by coordinate."""
+"""Where Delta and Iceberg run: environments with releases of Spark, and the formats' jars, by coordinate."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
-import uuid
 from pathlib import Path
 
-from tests.servers.downloads import CACHE, maven, unavailable
+from tests.servers import environments
+from tests.servers.downloads import maven
 
 __all__ = ["FLAG", "SPARK", "TABLES", "has_iceberg", "interpreter", "jars", "run"]
 
@@ -22,31 +21,12 @@ TABLES = Path(__file__).parent
 _PYSPARK = {"4.0": "4.0.2", "4.1": "4.1.4", "4.2": "4.2.1"}
 _DELTA = "4.4.0"
 _ICEBERG = {"4.0": "1.11.0", "4.1": "1.12.0"}
-_PACKAGES = (
-    *("pyarrow>=18", "pandas>=2.2,<3", "numpy", "xxhash", "typer", "rich", "jinja2", "pyyaml", "shapely"),
-    *("pytest", "hypothesis", "pytest-timeout", "pytest-randomly"),
-)
 _REPOSITORY = TABLES.parents[1]
 
 
 def interpreter(spark: str = SPARK) -> Path:
-    """Give the Python of an environment, and make it unless the cache has it."""
-    pyspark = _PYSPARK[spark]
-    home = CACHE / "environments" / f"tables-{pyspark}"
-    if not home.exists():
-        fresh = home.with_name(f"{home.name}-{uuid.uuid4().hex}")
-        try:
-            _call(sys.executable, "-m", "venv", str(fresh))
-            wanted = (f"pyspark=={pyspark}", *_PACKAGES)
-            _call(str(fresh / "bin" / "python"), "-m", "pip", "install", "--quiet", *wanted)
-        except (OSError, subprocess.SubprocessError) as error:
-            unavailable(f"pyspark {pyspark}", getattr(error, "stderr", None) or error)
-        try:
-            fresh.rename(home)  # its interpreter is a link, and nothing else of it is used by path
-        except OSError:  # another worker was first
-            if not home.exists():
-                raise
-    return home / "bin" / "python"
+    """Give the Python of the environment with a release."""
+    return environments.interpreter(_PYSPARK[spark])
 
 
 def has_iceberg() -> bool:
@@ -85,7 +65,3 @@ def run(*arguments: str, folder: Path, timeout: int, spark: str = SPARK) -> tupl
             timeout=timeout,
         )
     return code, out.read_text(errors="replace")
-
-
-def _call(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=1_800)

@@ -6,13 +6,13 @@ Both run with ``--long``: the jars have a hundred megabytes.
 import os
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
 import pytest
+from tests.servers.downloads import maven
+from tests.servers.environments import interpreter
 
 REPOSITORY = Path(__file__).parents[3]
-CACHE = Path(os.environ.get("SKIPSTONE_TEST_CACHE", REPOSITORY / ".venv-spark"))
 SPARK_OF_SEDONA = "4.0.2"
 JARS = ("org.apache.sedona:sedona-spark-shaded-4.0_2.13:1.8.0", "org.datasyslab:geotools-wrapper:1.8.0-33.1")
 EXTENSION = "org.apache.sedona.sql.SedonaSqlExtensions"
@@ -20,17 +20,8 @@ EXTENSION = "org.apache.sedona.sql.SedonaSqlExtensions"
 
 @pytest.fixture(scope="module")
 def jars():
-    """Fetch Sedona's jars once, by Maven where it is installed."""
-    folder = CACHE / "sedona"
-    for coordinate in JARS:
-        _, name, version = coordinate.split(":")
-        if not (folder / f"{name}-{version}.jar").exists():
-            command = ["mvn", "-q", "dependency:copy", f"-Dartifact={coordinate}", f"-DoutputDirectory={folder}"]
-            try:
-                subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=900)
-            except (FileNotFoundError, subprocess.CalledProcessError) as error:
-                pytest.skip(f"Sedona's jars cannot be fetched: {error}")
-    return ",".join(map(str, sorted(folder.glob("*.jar"))))
+    """Sedona's jars, fetched once."""
+    return ",".join(str(maven(coordinate)) for coordinate in JARS)
 
 
 def run(python, folder, jars, extension):
@@ -53,13 +44,7 @@ def run(python, folder, jars, extension):
 
 @pytest.mark.spark_versions
 def test_sedona_on_the_spark_that_it_supports(tmp_path, jars):
-    home = CACHE / SPARK_OF_SEDONA
-    python = home / "bin" / "python"
-    if not python.exists():
-        venv.create(home, with_pip=True)
-        wanted = [f"pyspark=={SPARK_OF_SEDONA}", "pyarrow>=18", "pandas>=2.2,<3", "numpy", "xxhash", "typer", "rich"]
-        subprocess.run([str(python), "-m", "pip", "install", "-q", *wanted], check=True)
-    run(python, tmp_path, jars, EXTENSION)
+    run(interpreter(SPARK_OF_SEDONA), tmp_path, jars, EXTENSION)
 
 
 @pytest.mark.long
