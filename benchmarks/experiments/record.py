@@ -43,7 +43,7 @@ SCALES = {
     for scale in (
         Scale("small", weather=512, database_logs=64, storage_logs=96, tall=3, flat=128, builds=1),
         Scale("medium", weather=8_192, database_logs=1_000, storage_logs=4_600, tall=24, flat=4_000, builds=3),
-        Scale("full", weather=40_960, database_logs=4_000, storage_logs=46_000, tall=64, flat=4_000, builds=3),
+        Scale("full", weather=98_304, database_logs=4_000, storage_logs=46_000, tall=64, flat=4_000, builds=3),
     )
 }
 

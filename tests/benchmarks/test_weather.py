@@ -9,7 +9,7 @@ from benchmarks.datasets import weather
 
 
 @pytest.mark.parametrize(
-    ("objects", "leaves", "months"), [(5, 1, 5), (80, 16, 5), (512, 64, 8), (8_192, 1_024, 8), (40_960, 8_192, 5)]
+    ("objects", "leaves", "months"), [(5, 1, 5), (80, 16, 5), (512, 64, 8), (8_192, 1_024, 8), (98_304, 8_192, 12)]
 )
 def test_one_number_gives_leaves_and_months(objects, leaves, months):
     shape = weather.shape(objects)
@@ -35,7 +35,7 @@ def test_the_tree_splits_all_points_into_equal_leaves_that_do_not_overlap():
     assert overlaps.sum() == 64, "a leaf overlaps itself only"
 
 
-@pytest.mark.parametrize("objects", [80, 512, 8_192, 40_960])
+@pytest.mark.parametrize("objects", [80, 512, 8_192, 98_304])
 def test_the_triangle_holds_a_point_and_few_leaves(objects):
     shape = weather.shape(objects)
     area = weather.research_triangle(shape)
