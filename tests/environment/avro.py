@@ -19,3 +19,6 @@ def avro(spark: SparkSession) -> None:
     jvm: Any = spark._jvm
     jar = maven(f"org.apache.spark:spark-avro_2.13:{VERSION}")
     jvm.java.lang.Thread.currentThread().getContextClassLoader().addURL(jvm.java.io.File(str(jar)).toURI().toURL())
+    # Spark knows from now on when it was brought: a jar that is newer than the application, as one that was just
+    # downloaded, leaves every compiled function of the session without an identity.
+    spark._jsc.addJar(str(jar))
