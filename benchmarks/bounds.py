@@ -132,7 +132,7 @@ def _one_by_one(spark: SparkSession, files: list[str]) -> None:
 
 
 def _time(name: str, ours: Sample, theirs: Sample, conditions: str, times: float = 1) -> Row:
-    """Tell how long one took for all objects, and against Skipstone."""
+    """Return how long one took for all objects, and against Skipstone."""
     if name == "Skipstone":
         return Row(
             "Skipstone: create_indexes",

@@ -108,7 +108,7 @@ def _planning(*, small: bool) -> list[Row]:
 
 
 def _memory(*, small: bool) -> list[Row]:
-    """Give what the companion of a large dataset takes when all its metadata has been asked for."""
+    """Return what the companion of a large dataset takes when all its metadata has been asked for."""
     with synthetic.many_indexed(10_000 if small else 1_000_000) as (folder, (generated,)):
         spark = _session(folder)
         df = spark.read.schema(data.MANY_SCHEMA).parquet(generated.path)
@@ -125,7 +125,7 @@ def _memory(*, small: bool) -> list[Row]:
 
 
 def _resident(spark: SparkSession) -> int:
-    """Give the memory that the JVM's companion has."""
+    """Return the memory that the JVM's companion has."""
     jvm: Any = spark._jvm
     parent = str(jvm.java.lang.ProcessHandle.current().pid())
     for status in Path("/proc").glob("[0-9]*/status"):

@@ -87,7 +87,7 @@ class Conditions:
 
     @property
     def described(self) -> str:
-        """Give the condition as it belongs beside every figure."""
+        """Return the condition as it belongs beside every figure."""
         if self.storage == "local":
             return f"local disk, files in the page cache where they fit, no vectored reads, {self.threads} threads"
         return (
@@ -97,13 +97,13 @@ class Conditions:
 
     @contextmanager
     def place(self, generated: data.Generated) -> Iterator[Place]:
-        """Give a generated dataset under these conditions, with an empty place for metadata, gone afterwards."""
+        """Return a generated dataset under these conditions, with an empty place for metadata, gone afterwards."""
         with self.folders(generated.path) as place:
             yield place
 
     @contextmanager
     def folders(self, path: str) -> Iterator[Place]:
-        """Give any folder under these conditions."""
+        """Return any folder under these conditions."""
         with (
             tempfile.TemporaryDirectory(prefix="skipstone-metadata-", dir=data.folder()) as metadata,
             tempfile.TemporaryDirectory(prefix="skipstone-scratch-", dir=data.folder()) as scratch,

@@ -37,7 +37,7 @@ MEASURES = (
 
 
 def weather(objects: int = 8_192) -> Generated:
-    """Give the weather dataset: lat, lng, ts, station, 28 measures and a remark, laid out by place and time."""
+    """Return the weather dataset: lat, lng, ts, station, 28 measures and a remark, laid out by place and time."""
     return _generate(f"weather-{objects}", objects, "parquet", objects * ROWS_PER_CELL, write_weather)
 
 
@@ -62,7 +62,7 @@ def write_weather(number: int, path: Path) -> None:
 
 
 def needle(objects: int) -> tuple[str, list[int]]:
-    """Give a predicate on a small box and a span of time, and the numbers of the three objects that it needs."""
+    """Return a predicate on a small box and a span of time, and the numbers of the three objects that it needs."""
     cells = LATITUDES * LONGITUDES
     cell = 9 * LONGITUDES + 5
     south, west = -90 + 9 * (180 / LATITUDES), -180 + 5 * (360 / LONGITUDES)
@@ -77,7 +77,7 @@ def needle(objects: int) -> tuple[str, list[int]]:
 
 
 def events(objects: int = 8_192, rows: int = 1_000) -> Generated:
-    """Give events in the order in which they came: ts, account and a payload."""
+    """Return events in the order in which they came: ts, account and a payload."""
     return _generate(f"events-{objects}", objects, "parquet", objects * rows, partial(write_events, rows))
 
 
@@ -95,7 +95,7 @@ def write_events(rows: int, number: int, path: Path) -> None:
 
 # Logs: for indexing speed; one long string of high cardinality, one of few values, one in between.
 def logs(objects: int = 400, rows: int = 25_000) -> Generated:
-    """Give the log dataset: ts, db_name (64 values), account (32 characters, all distinct), host (4,000 an object)."""
+    """The log dataset: ts, db_name (64 values), account (32 characters, all distinct), host (4,000 an object)."""
     return _generate(f"logs-{objects}", objects, "parquet", objects * rows, partial(write_logs, rows))
 
 
@@ -125,7 +125,7 @@ TEXT_SCHEMA = "id long, price double, name string, ts timestamp, quantity int, c
 
 
 def text(objects: int = 400, rows: int = 10_000) -> Generated:
-    """Give a CSV dataset; read it with ``TEXT_SCHEMA``."""
+    """Return a CSV dataset; read it with ``TEXT_SCHEMA``."""
     return _generate(f"text-{objects}", objects, "csv", objects * rows, partial(write_text, rows))
 
 
@@ -148,7 +148,7 @@ def write_text(rows: int, number: int, path: Path) -> None:
 
 
 def numbers(objects: int = 400, rows: int = 100_000) -> Generated:
-    """Give objects of about 3 MB: four columns of types whose footer statistics say all that MinMax needs."""
+    """Return objects of about 3 MB: four columns of types whose footer statistics say all that MinMax needs."""
     return _generate(f"numbers-{objects}", objects, "parquet", objects * rows, partial(write_numbers, rows))
 
 
@@ -177,7 +177,7 @@ DIMENSIONS = 16
 
 
 def mixed(objects: int = 100, rows: int = 20_000) -> Generated:
-    """Give a column for every type of index: numbers, text, places, geometries, vectors, arrays, user agents."""
+    """Return a column for every type of index: numbers, text, places, geometries, vectors, arrays, user agents."""
     return _generate(f"mixed-{objects}", objects, "parquet", objects * rows, partial(write_mixed, rows))
 
 
@@ -208,7 +208,7 @@ MANY_SCHEMA = "a long, b double, ts timestamp, other long"
 
 
 def many(objects: int) -> Generated:
-    """Give very many files that can be listed but hold nothing: for planning, which never opens them."""
+    """Return very many files that can be listed but hold nothing: for planning, which never opens them."""
     return _generate(f"many-{objects}", objects, "parquet", 0, write_hollow)
 
 
@@ -225,7 +225,7 @@ PRODUCTS = 100_000
 
 
 def star(objects: int = 8_192) -> Generated:
-    """Give the fact of a star: day and store tell objects apart, every object has products from all over."""
+    """Return the fact of a star: day and store tell objects apart, every object has products from all over."""
     return _generate(f"star-{objects}", objects, "parquet", objects * SALES, write_star)
 
 

@@ -11,7 +11,7 @@ COLUMNS = ("ts", "db_name", "account", "host")
 
 
 def four_indexes() -> tuple[Index, ...]:
-    """Give one index of each kind; the Bloom filter has the long string, all of whose values are distinct."""
+    """Return one index of each kind; the Bloom filter has the long string, all of whose values are distinct."""
     return MinMaxIndex("ts"), ValueListIndex("db_name"), BloomFilterIndex("account"), HybridIndex("host")
 
 

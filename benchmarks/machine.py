@@ -11,7 +11,7 @@ from typing import Any
 
 
 def describe_machine() -> dict[str, Any]:
-    """Give cores, memory and versions."""
+    """Return cores, memory and versions."""
     return {
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "processor": _processor(),
@@ -25,7 +25,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def load() -> float:
-    """Give how many processes wanted to run in the last minute, this benchmark's own among them."""
+    """Return how many processes wanted to run in the last minute, this benchmark's own among them."""
     return round(os.getloadavg()[0], 1)
 
 
@@ -44,7 +44,7 @@ def _java() -> str:
 
 
 def _commit() -> str:
-    """Give the commit that was measured, with a + when files of the library differ from it."""
+    """Return the commit that was measured, with a + when files of the library differ from it."""
     here = Path(__file__).parent.parent
     head = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=here, capture_output=True, text=True, check=False

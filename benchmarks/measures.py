@@ -69,7 +69,7 @@ def interleave(subjects: Mapping[str, Subject], *, repeats: int, warmups: int = 
 
 
 def cpu_seconds() -> float:
-    """Give the processor time of this process and all that it started: the JVM, and the JVM's Python workers."""
+    """Return the processor time of this process and all that it started: the JVM, and the JVM's Python workers."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -84,7 +84,7 @@ def cpu_seconds() -> float:
 
 
 def _descends(process: int, parents: Mapping[int, int]) -> bool:
-    """Say whether a process is this one or was started by it."""
+    """Whether a process is this one or was started by it."""
     while process in parents:
         if process == os.getpid():
             return True
@@ -152,7 +152,7 @@ def ratio(
 
 
 def _cpu_ratio(ours: Sample, theirs: Sample) -> dict[str, float]:
-    """Give the ratio of processor times, which other load on the machine hardly touches."""
+    """Return the ratio of processor times, which other load on the machine hardly touches."""
     if not ours.cpu or not theirs.cpu or not statistics.median(theirs.cpu):
         return {}
     return {"cpu_ratio": statistics.median(ours.cpu) / statistics.median(theirs.cpu)}

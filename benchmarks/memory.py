@@ -61,7 +61,7 @@ def _status(name: str) -> int:
 
 
 def _resident() -> int:
-    """Give the bytes that this process holds, after it gave back what it does not need."""
+    """Return the bytes that this process holds, after it gave back what it does not need."""
     gc.collect()
     pa.default_memory_pool().release_unused()
     return _status("VmRSS")

@@ -45,7 +45,7 @@ def measure(*, small: bool) -> list[Row]:
 
 
 def _weather_predicates(objects: int) -> dict[str, str]:
-    """Give predicates by what they do; ``{}`` takes a number, so that no two queries are the same."""
+    """Return predicates by what they do; ``{}`` takes a number, so that no two queries are the same."""
     return {
         "skips all but a few": data.needle(objects)[0] + " AND temp <> {}",
         "skips half": "lat > 0 AND temp <> {}",

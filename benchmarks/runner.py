@@ -68,7 +68,7 @@ def run_all(names: Sequence[str], scale: str, folder: Path) -> dict[str, Any]:
 
 
 def _hardware(description: dict[str, Any]) -> tuple[Any, ...]:
-    """Give what must be equal for two runs to stand in one file."""
+    """Return what must be equal for two runs to stand in one file."""
     return tuple(description.get(k) for k in ("cores", "processor", "memory_gb", "system"))
 
 

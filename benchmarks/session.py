@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def session(
     *, driver_memory: str = "4g", metadata: str | None = None, settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """Give a session on all cores, with Skipstone and otherwise Spark's defaults; ``settings`` win over these.
+    """Return a session on all cores, with Skipstone and otherwise Spark's defaults; ``settings`` win over these.
 
     Metadata goes to a folder of its own, gone afterwards unless it is given: two runs at once, or the leavings of one
     that was killed, must not meet in the generated data, which is kept.
@@ -68,7 +68,7 @@ def plan(df: DataFrame) -> None:
 
 
 def heap_used(spark: SparkSession) -> int:
-    """Give the bytes that live in the JVM's heap after a collection."""
+    """Return the bytes that live in the JVM's heap after a collection."""
     jvm: Any = spark._jvm
     for _ in range(3):
         gc.collect()

@@ -81,7 +81,7 @@ def measure(*, small: bool) -> list[Row]:
 
 
 def _least(df: DataFrame, case: Case) -> tuple[float, str]:
-    """Give the bytes that all objects would take at the least, and by what."""
+    """Return the bytes that all objects would take at the least, and by what."""
     said = df.selectExpr("_metadata.file_name AS file", f"CAST({case.says} AS STRING) AS value").where(
         "value IS NOT NULL"
     )

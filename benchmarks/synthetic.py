@@ -35,7 +35,7 @@ COLUMNS = ("a", "b", "ts")
 
 @contextmanager
 def many_indexed(*counts: int) -> Iterator[tuple[str, list[Generated]]]:
-    """Give hollow files and the folder with their metadata (three MinMax columns), written by another process."""
+    """Return hollow files and the folder with their metadata (three MinMax columns), written by another process."""
     generated = [data.many(count) for count in counts]
     with tempfile.TemporaryDirectory(prefix="skipstone-metadata-", dir=data.folder()) as folder:
         command = [sys.executable, "-m", "benchmarks.synthetic", folder, *map(str, counts)]
@@ -76,7 +76,7 @@ def _write_metadata(spark: SparkSession, generated: Generated) -> None:
 
 
 def identity(root: str, objects: int) -> dict[str, pa.Array]:
-    """Give the columns that tell the objects apart, as the listing will show them."""
+    """Return the columns that tell the objects apart, as the listing will show them."""
     paths = [f"{root}/part-{i:07d}.parquet" for i in range(objects)]
     digests = b"".join(md5(path.encode(), usedforsecurity=False).digest() for path in paths)
     return {

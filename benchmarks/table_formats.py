@@ -70,7 +70,7 @@ def answer(measured: Callable[..., list[Row]]) -> None:
 
 @contextmanager
 def table_session(*, small: bool) -> Iterator[tuple[SparkSession, str]]:
-    """Give a session that knows both formats, and a folder for tables."""
+    """Return a session that knows both formats, and a folder for tables."""
     with tempfile.TemporaryDirectory(prefix="tables-", dir=data.folder()) as folder:
         settings = {**_SETTINGS, "spark.jars": ",".join(jars()), "spark.sql.catalog.ice.warehouse": f"{folder}/ice"}
         with session(driver_memory="2g" if small else "6g", settings=settings) as spark:

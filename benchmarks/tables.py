@@ -155,7 +155,7 @@ def _on_and_off(spark: SparkSession, run: Callable[[], None]) -> dict[str, Subje
 
 
 def _added(what: str, taken: dict[str, Sample], conditions: str, target: float | None, small: bool) -> Row:
-    """Tell what skipping adds to the time of a query."""
+    """Return what skipping adds to the time of a query."""
     added = [1_000 * (on - off) for on, off in zip(taken["on"].seconds, taken["off"].seconds, strict=True)]
     return Row(
         what,

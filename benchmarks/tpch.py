@@ -60,21 +60,21 @@ class Measured:
     rows: int
 
     def ratio(self, way: str, *, best: bool = False) -> float:
-        """Give the time of a way over the time without skipping, by the medians or by the best of each."""
+        """Return the time of a way over the time without skipping, by the medians or by the best of each."""
         time = min if best else statistics.median
         return time(self.seconds[way]) / time(self.seconds[OFF])
 
     def cpu_ratio(self, way: str) -> float:
-        """Give the processor time of a way over that without skipping, by the medians."""
+        """Return the processor time of a way over that without skipping, by the medians."""
         return statistics.median(self.cpu[way]) / statistics.median(self.cpu[OFF])
 
     def share(self, way: str, what: str) -> float:
-        """Give the share of ``objects`` or ``bytes`` that a way skipped, of all that the query's scans list."""
+        """Return the share of ``objects`` or ``bytes`` that a way skipped, of all that the query's scans list."""
         total = sum(scan[what] for scan in self.scans[way])
         return sum(scan[f"{what}_skipped"] for scan in self.scans[way]) / total if total else 0.0
 
     def spent(self, way: str) -> float:
-        """Give the seconds that planning, listing included, and questions of joins took in one run."""
+        """Return the seconds that planning, listing included, and questions of joins took in one run."""
         return sum(scan["planning"] + scan["asking"] for scan in self.scans[way])
 
 
@@ -136,7 +136,7 @@ def main() -> None:
 
 
 def _file(scale: float) -> Path:
-    """Give the file of what was measured by the sources as they are now."""
+    """Return the file of what was measured by the sources as they are now."""
     here = Path(__file__).parent
     package = Path(skipstone.__file__).parent
     files = [*package.rglob("*.py"), *package.rglob("*.scala"), Path(__file__), *(here / "datasets").glob("tpch.*")]
@@ -145,7 +145,7 @@ def _file(scale: float) -> Path:
 
 
 def _kept(file: Path) -> dict[str, Measured]:
-    """Give what an interrupted run measured."""
+    """Return what an interrupted run measured."""
     return {n: Measured(**m) for n, m in json.loads(file.read_text()).items()} if file.exists() else {}
 
 
@@ -189,7 +189,7 @@ def _timed(spark: SparkSession, query: str, before: Measured, *, backwards: bool
 
 
 def _described(scan: Any) -> dict[str, Any]:
-    """Give what the table says of a scan, and what tells why a query is slow."""
+    """Return what the table says of a scan, and what tells why a query is slow."""
     return {
         "clause": scan.clause,
         "objects": scan.objects.total,

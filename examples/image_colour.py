@@ -35,7 +35,7 @@ def write_png(rows):
 
 
 def read_png(image):
-    """Give the lines of a PNG file as bytes; None for what is no 8-bit RGB image."""
+    """Return the lines of a PNG file as bytes; None for what is no 8-bit RGB image."""
     if image is None or not image.startswith(SIGNATURE):
         return None
     place, data, header = len(SIGNATURE), b"", None
@@ -66,7 +66,7 @@ def unfiltered(data, width, height):
 
 
 def mean_colour(image):
-    """Give the mean (red, green, blue) of an image in whole numbers, or None."""
+    """Return the mean (red, green, blue) of an image in whole numbers, or None."""
     lines = read_png(image)
     if not lines or not lines[0]:
         return None

@@ -55,7 +55,7 @@ def write_objects(
 
 
 def _names(schema: str) -> list[str]:
-    """Give the column names of a DDL schema as they stand in it, back-ticks kept."""
+    """Return the column names of a DDL schema as they stand in it, back-ticks kept."""
     names, depth, text, ticked = [], 0, "", False
     for letter in schema + ",":
         ticked ^= letter == "`"
@@ -101,7 +101,7 @@ def skipping_off(spark: SparkSession) -> Iterator[None]:
 
 
 def relevant(spark: SparkSession, df: DataFrame, predicates: Sequence[str]) -> list[set[str]]:
-    """Give for each predicate the objects that hold a row for which it is TRUE, from one scan without skipping."""
+    """Return for each predicate the objects that hold a row for which it is TRUE, from one scan without skipping."""
     with skipping_off(spark):
         marks = [F.max(F.expr(f"coalesce(({p}), false)").cast("int")).alias(f"p{n}") for n, p in enumerate(predicates)]
         rows = df.groupBy(F.col("_metadata.file_path").alias("path")).agg(*marks).collect()
@@ -109,7 +109,7 @@ def relevant(spark: SparkSession, df: DataFrame, predicates: Sequence[str]) -> l
 
 
 def _bare(path: str) -> str:
-    """Give a local path in one of the two ways in which Spark writes it."""
+    """Return a local path in one of the two ways in which Spark writes it."""
     return path.replace("file:///", "file:/")
 
 

@@ -38,7 +38,7 @@ NAMED = {
 
 
 def fillers(rng: np.random.Generator, rows: int, count: int) -> dict[str, pa.Array]:
-    """Give some of the columns above, two identifiers first and then a kind after the other."""
+    """Return some of the columns above, two identifiers first and then a kind after the other."""
     columns = {name: identifier(rng, rows, 16) for name in IDENTIFIERS[:count]}
     for name, kind in _in_turn()[: count - len(columns)]:
         columns[name] = _filler(rng, rows, kind)
@@ -47,7 +47,7 @@ def fillers(rng: np.random.Generator, rows: int, count: int) -> dict[str, pa.Arr
 
 @cache
 def _in_turn() -> tuple[tuple[str, str], ...]:
-    """Give names and kinds so that any first few of them are of all kinds."""
+    """Return names and kinds so that any first few of them are of all kinds."""
     longest = max(map(len, NAMED.values()))
     return tuple((NAMED[k][i], k) for i in range(longest) for k in KINDS if i < len(NAMED[k]))
 
@@ -72,14 +72,14 @@ def _words() -> pa.Array:
 
 
 def dictionary(indices: np.ndarray, values: pa.Array) -> pa.Array:
-    """Give a column of few distinct values by their numbers; values that do not occur are left out."""
+    """Return a column of few distinct values by their numbers; values that do not occur are left out."""
     used = np.bincount(indices, minlength=len(values)) > 0
     renumbered = (np.cumsum(used) - 1).astype(np.int32)
     return pa.DictionaryArray.from_arrays(pa.array(renumbered[indices]), values.filter(pa.array(used)))
 
 
 def identifier(rng: np.random.Generator, rows: int, length: int) -> pa.Array:
-    """Give random hexadecimal text of one length."""
+    """Return random hexadecimal text of one length."""
     text = pa.py_buffer(rng.bytes(length * rows // 2 + 1).hex().encode())
     offsets = pa.py_buffer(np.arange(0, length * rows + 1, length, dtype=np.int32))
     return pa.StringArray.from_buffers(rows, offsets, text)

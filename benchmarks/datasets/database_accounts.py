@@ -59,18 +59,18 @@ class Shape:
 
     @property
     def threshold(self) -> int:
-        """Give the Hybrid index's threshold that stands to these objects as 10,000 does to the paper's."""
+        """Return the Hybrid index's threshold that stands to these objects as 10,000 does to the paper's."""
         return self.distinct(HYBRID_THRESHOLD)
 
     def distinct(self, of_paper: float) -> int:
-        """Give the number of distinct values for one of the paper's objects."""
+        """Return the number of distinct values for one of the paper's objects."""
         return max(1, round(of_paper / self.share**0.5))
 
     def day(self, number: int) -> str:
         return str(FIRST_DAY + number // self.slices)
 
     def name(self, number: int) -> str:
-        """Give an object's path: a folder for each day."""
+        """Return an object's path: a folder for each day."""
         return f"day={self.day(number)}/part-{number % self.slices:05d}.parquet"
 
 
@@ -96,7 +96,7 @@ class Slice:
 
 
 def kind_of(shape: Shape, number: int) -> str:
-    """Say whose accounts a slice holds: generated, large, or named."""
+    """Return whose accounts a slice holds: generated, large, or named."""
     first, count = generated_slices(shape)
     if first <= number < first + count:
         return "generated"
@@ -132,13 +132,13 @@ def make_slice(shape: Shape, number: int) -> Slice:
 
 
 def generated_slices(shape: Shape) -> tuple[int, int]:
-    """Give the first of the slices with generated names, and their number."""
+    """Return the first of the slices with generated names, and their number."""
     count = max(1, round(GENERATED_SHARE * shape.slices))
     return round(GENERATED_FROM * (shape.slices - count)), count
 
 
 def _large_account(shape: Shape, number: int) -> int | None:
-    """Give the first slice of the large account that a slice belongs to, if any."""
+    """Return the first slice of the large account that a slice belongs to, if any."""
     first, _ = generated_slices(shape)
     every = max(8, shape.slices // 3)
     start = number - (number % every)

@@ -34,7 +34,7 @@ TAILS = (
 
 
 def generate(objects: int) -> Generated:
-    """Give the dataset; the paper's has 4,000 objects."""
+    """Return the dataset; the paper's has 4,000 objects."""
     shape = Shape(objects)
     name = f"database-logs-r{RECIPE}-{objects}"
     return writing.generate(name, objects, objects * shape.rows, shape.name, partial(write, shape))
@@ -162,7 +162,7 @@ def _statuses(rng: np.random.Generator, rows: int) -> pa.Array:
 
 
 def tall(objects: int, kind: str) -> Generated:
-    """Give few objects with the paper's rows and distinct values, of the columns that its table indexes.
+    """Return few objects with the paper's rows and distinct values, of the columns that its table indexes.
 
     ``kind`` is named or generated: of the paper's objects 97 and 3 percent.
     """
@@ -195,7 +195,7 @@ def _write_tall(shape: Shape, kind: str, objects: int, number: int, path: Path) 
 
 
 def flat(objects: int) -> Generated:
-    """Give db_name alone, with as many distinct values in each object as the paper's: for reading metadata only."""
+    """Return db_name alone, with as many distinct values in each object as the paper's: for reading metadata only."""
     shape = Shape(objects, share=1)
     rows = [_flat_rows(make_slice(shape, number)) for number in range(shape.slices)]
     total = sum(rows[number % shape.slices] for number in range(objects))

@@ -48,13 +48,13 @@ class Shape:
         return FIRST_HOUR + number // self.per_hour
 
     def name(self, number: int) -> str:
-        """Give an object's path: a folder for each hour."""
+        """Return an object's path: a folder for each hour."""
         hour = str(self.hour(number)).replace("T", "-")
         return f"hour={hour}/part-{number % self.per_hour:05d}.parquet"
 
 
 def generate(objects: int) -> Generated:
-    """Give the dataset; the paper's has 46,000 objects."""
+    """Return the dataset; the paper's has 46,000 objects."""
     shape = Shape(objects)
     name = f"storage-logs-r{RECIPE}-{objects}"
     return writing.generate(name, objects, objects * ROWS, shape.name, partial(write, shape))
@@ -113,5 +113,5 @@ def _agents(shape: Shape, number: int, rng: np.random.Generator) -> np.ndarray:
 
 @cache
 def _shuffled() -> np.ndarray:
-    """Give the robots in an order of frequency that has nothing to do with their names."""
+    """Return the robots in an order of frequency that has nothing to do with their names."""
     return np.random.default_rng([23, RECIPE]).permutation(len(robots()))

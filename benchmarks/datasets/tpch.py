@@ -28,12 +28,12 @@ _FIRST_DAY = 8_035  # 1992-01-01, in days since 1970: no order is older
 
 
 def days(scale: float) -> int:
-    """Give how many days an object of a large table holds."""
+    """Return how many days an object of a large table holds."""
     return 1 if scale >= 10 else 7
 
 
 def tables(scale: float) -> dict[str, Path]:
-    """Give the folder of each table, generated unless it is there; a folder appears when it is complete."""
+    """Return the folder of each table, generated unless it is there; a folder appears when it is complete."""
     root = folder() / f"tpch-{scale:g}-{days(scale)}"
     found = {name: root / name for name in (*LAID_OUT, *OTHERS)}
     for name, path in found.items():
@@ -100,7 +100,7 @@ def _generator() -> str:
 
 
 def queries(scale: float) -> dict[str, str]:
-    """Give the queries, ``Q1`` to ``Q22``; Q11's fraction depends on the scale, as the specification says."""
+    """Return the queries, ``Q1`` to ``Q22``; Q11's fraction depends on the scale, as the specification says."""
     text = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8")
     text = Template(re.sub("(?m)^--.*$", "", text)).substitute(fraction=f"{0.0001 / scale:.10f}")
     statements = [statement.strip() for statement in text.split(";") if statement.strip()]

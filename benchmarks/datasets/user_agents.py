@@ -25,13 +25,13 @@ VERSIONS = 6
 
 
 def clients(templates: tuple[str, ...]) -> list[str]:
-    """Give each program in a few versions, the newest of all programs first."""
+    """Return each program in a few versions, the newest of all programs first."""
     return [t.format(f"{12 - v}.{(7 * n + 3 * v) % 20}.{v}") for v in range(VERSIONS) for n, t in enumerate(templates)]
 
 
 @cache
 def browsers() -> tuple[str, ...]:
-    """Give the browsers that fake-useragent has seen, the most frequent first."""
+    """Return the browsers that fake-useragent has seen, the most frequent first."""
     lines = (files("fake_useragent") / "data" / "browsers.jsonl").read_text(encoding="utf-8").splitlines()
     seen: dict[str, float] = {}
     for entry in map(json.loads, lines):
@@ -41,6 +41,6 @@ def browsers() -> tuple[str, ...]:
 
 @cache
 def robots() -> tuple[str, ...]:
-    """Give the robots that crawler-user-agents has seen."""
+    """Return the robots that crawler-user-agents has seen."""
     entries = json.loads((files("crawleruseragents") / "crawler-user-agents.json").read_text(encoding="utf-8"))
     return tuple(sorted({agent for entry in entries for agent in entry["instances"] if agent}))

@@ -59,7 +59,7 @@ class Shape:
 
 
 def shape(objects: int) -> Shape:
-    """Give leaves and months of a number of objects."""
+    """Return leaves and months of a number of objects."""
     leaves = LARGEST_MONTH
     while leaves > 1 and (objects % leaves or leaves * FEWEST_MONTHS > objects):
         leaves //= 2
@@ -70,7 +70,7 @@ def shape(objects: int) -> Shape:
 
 
 def generate(objects: int) -> Generated:
-    """Give the dataset of a number of objects."""
+    """Return the dataset of a number of objects."""
     wanted = shape(objects)
     name = partial(_name, wanted.leaves)
     return write_all(f"weather-kd-{objects}", objects, wanted.rows, name, partial(write, wanted))
@@ -81,12 +81,12 @@ def _name(leaves: int, number: int) -> str:
 
 
 def month_name(month: int) -> int:
-    """Give the name of the n-th month, a number: 202401 is the first."""
+    """Return the name of the n-th month, a number: 202401 is the first."""
     return (START_YEAR + month // 12) * 100 + month % 12 + 1
 
 
 def window(months: int) -> str:
-    """Give the predicate of the first months."""
+    """Return the predicate of the first months."""
     return f"month BETWEEN {month_name(0)} AND {month_name(months - 1)}"
 
 
@@ -101,19 +101,19 @@ class Area:
 
     @property
     def contains(self) -> str:
-        """Give the predicate as a user writes it, by functions on geometries."""
+        """Return the predicate as a user writes it, by functions on geometries."""
         middle = (self.west + self.east) / 2
         corners = f"{self.west} {self.south}, {self.east} {self.south}, {middle} {self.north}, {self.west} {self.south}"
         return f"ST_Contains(ST_WKTToSQL('POLYGON (({corners}))'), ST_Point(lat, lng))"
 
     @property
     def box(self) -> str:
-        """Give the ranges that a user adds by hand, so that min/max statistics help."""
+        """Return the ranges that a user adds by hand, so that min/max statistics help."""
         return f"lat BETWEEN {self.south} AND {self.north} AND lng BETWEEN {self.west} AND {self.east}"
 
 
 def research_triangle(wanted: Shape) -> Area:
-    """Give the area; on a coarse grid it is larger, so that a point lies in it, and always centred on one."""
+    """Return the area; on a coarse grid it is larger, so that a point lies in it, and always centred on one."""
     lat, lng = _grid(wanted)
     nearest = int(np.argmin((lat - 35.9) ** 2 + (lng + 78.9) ** 2))
     high, wide = (max(0.2, 0.6 * step) for step in wanted.spacing)
@@ -123,7 +123,7 @@ def research_triangle(wanted: Shape) -> Area:
 
 
 def leaves_in(wanted: Shape, area: Area) -> list[int]:
-    """Give the leaves whose bounds meet an area's box: the objects of a month that a query on it needs."""
+    """Return the leaves whose bounds meet an area's box: the objects of a month that a query on it needs."""
     lat, lng = (coordinate[_leaves(wanted)] for coordinate in _grid(wanted))
     high = (lat.min(axis=1) <= area.north) & (lat.max(axis=1) >= area.south)
     wide = (lng.min(axis=1) <= area.east) & (lng.max(axis=1) >= area.west)
@@ -132,7 +132,7 @@ def leaves_in(wanted: Shape, area: Area) -> list[int]:
 
 @lru_cache(maxsize=2)
 def _grid(wanted: Shape) -> tuple[np.ndarray, np.ndarray]:
-    """Give latitude and longitude of all points."""
+    """Return latitude and longitude of all points."""
     rows, columns = wanted.grid
     high, wide = wanted.spacing
     lat = np.round(SOUTH + (np.arange(rows) + 0.5) * high, 4)
@@ -196,7 +196,7 @@ def _measures(
         return rng.normal(0, scale, n)
 
     def front(scale: float) -> np.ndarray:
-        """Give what all points of the leaf have in common and what changes slowly: a walk that tends to zero."""
+        """Return what all points of the leaf have in common and what changes slowly: a walk that tends to zero."""
         steps = rng.normal(0, 1, int(hour[-1]) + 1)
         walk = np.convolve(steps, 0.9 ** np.arange(48))[: len(steps)]
         return scale * walk[hour]

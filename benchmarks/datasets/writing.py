@@ -23,7 +23,7 @@ Write = Callable[[int, Path], None]
 
 
 def folder() -> Path:
-    """Give the folder of generated data, made if it is not there."""
+    """Return the folder of generated data, made if it is not there."""
     chosen = Path(os.environ.get("SKIPSTONE_BENCH_DATA") or Path(__file__).parent.parent / "data").resolve()
     chosen.mkdir(parents=True, exist_ok=True)
     return chosen
@@ -73,7 +73,7 @@ def generate(name: str, count: int, rows: int, object_name: Name, write: Write) 
 
 
 def _missing(root: Path, count: int, object_name: Name) -> list[int]:
-    """Give the numbers of the objects that are not there yet; folders are made on the way."""
+    """Return the numbers of the objects that are not there yet; folders are made on the way."""
     names = [object_name(number) for number in range(count)]
     there: set[str] = set()
     for below in {os.path.dirname(name) for name in names}:  # noqa: PTH120  (a million Path objects are slow)

@@ -154,7 +154,7 @@ def _query(
 
 
 def _planning(scans: list[ScanStats]) -> dict[str, Any]:
-    """Give the medians of planning and of its parts, and the objects kept."""
+    """Return the medians of planning and of its parts, and the objects kept."""
     if not scans:
         return {"planning_seconds": 0.0, "planning_parts": {}, "kept_objects": None}
     parts = {part: median(scan.seconds.get(part, 0.0) for scan in scans) for part in PARTS}

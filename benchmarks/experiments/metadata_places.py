@@ -11,7 +11,7 @@ LOCATION = "spark.skipstone.location"
 
 
 def located(settings: dict[str, str], label: str) -> dict[str, str]:
-    """Give the settings with which a session uses the metadata of one place."""
+    """Return the settings with which a session uses the metadata of one place."""
     return {**settings, LOCATION: f"{settings[LOCATION]}/{label}"}
 
 

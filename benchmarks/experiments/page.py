@@ -41,7 +41,7 @@ def write(results: Path = RESULTS, docs: Path = DOCS) -> str:
 
 
 def _picture(record: Record) -> str:
-    """Give where the plot of a record is, below the docs."""
+    """Return where the plot of a record is, below the docs."""
     storage = record.run["storage"]
     return f"experiments/{record.name}{'' if storage == STORAGES[0] else f'-{storage}'}.svg"
 
@@ -54,12 +54,12 @@ def render(records: dict[str, list[Record]]) -> str:
 
 
 def _module(name: str) -> Any:
-    """Give the module of an experiment."""
+    """Return the module of an experiment."""
     return import_module(f"benchmarks.experiments.{name}")
 
 
 def _records(name: str, results: Path) -> list[Record]:
-    """Give the records of an experiment, one for each storage: the largest scale that was measured."""
+    """Return the records of an experiment, one for each storage: the largest scale that was measured."""
     largest = (
         next(filter(None, (load(result_file(name, storage, scale, results)) for scale in reversed(SCALES))), None)
         for storage in STORAGES
@@ -80,7 +80,7 @@ def _overview(records: dict[str, list[Record]]) -> str:
 
 
 def _anchor(title: str) -> str:
-    """Give the anchor that a heading gets."""
+    """Return the anchor that a heading gets."""
     kept = "".join(letter for letter in title.lower() if letter.isalnum() or letter in " -_")
     return kept.replace(" ", "-")
 
@@ -102,7 +102,7 @@ def _section(name: str, found: list[Record]) -> str:
 
 
 def _condition(record: Record) -> str:
-    """Say what the figures hold for."""
+    """Return what the figures hold for."""
     run: dict[str, Any] = record.run
     machine = run["machine"]
     return (
@@ -113,7 +113,7 @@ def _condition(record: Record) -> str:
 
 
 def is_judged(record: Record) -> bool:
-    """Say whether targets apply: they are for datasets of the paper's number of objects, not for the small scale."""
+    """Whether targets apply: they are for datasets of the paper's number of objects, not for the small scale."""
     return record.run["scale"] != "small"
 
 

@@ -114,7 +114,7 @@ class Asked:
 
 
 def _asking(spark: SparkSession, root: str, needle: Needle) -> dict[str, Asked]:
-    """Give what Spark and Skipstone are asked."""
+    """Return what Spark and Skipstone are asked."""
     everything, given = spark.read.parquet(root), spark.read.parquet(*needle.given)
 
     def ask(df: DataFrame, predicate: str) -> list[Any]:
@@ -135,7 +135,7 @@ def _asking(spark: SparkSession, root: str, needle: Needle) -> dict[str, Asked]:
 def _peers(
     tables: PeerTables, generated: Generated, place: Place, needle: Needle, conditions: Conditions
 ) -> dict[str, Asked]:
-    """Give what the others are asked; DuckDB reads from object storage only with what it downloads by itself."""
+    """Return what the others are asked; DuckDB reads from object storage only with what it downloads by itself."""
     linked(generated.path, f"{place.scratch}/weather")
     delta = f"{place.scratch_root}/weather"
     tables("make_delta", path=delta, partitions="month INT")
@@ -198,7 +198,7 @@ def _timed(asking: dict[str, Asked], place: Place, spark: SparkSession, scale: S
 
 
 def _findings(rows: list[dict[str, Any]], conditions: Conditions, *, at_scale: bool) -> list[Finding]:
-    """Give every subject's time as a multiple of ours."""
+    """Return every subject's time as a multiple of ours."""
     by_name = {row["subject"]: row for row in rows}
     ours, by_function = by_name[OURS], by_name[BY_FUNCTION]
     remote = conditions.storage == "s3"
@@ -228,7 +228,7 @@ def _ratio(theirs: dict[str, Any], ours: dict[str, Any], paper: str, target: flo
 
 
 def _condition(generated: Generated, needle: Needle, conditions: Conditions) -> str:
-    """Say what was compared."""
+    """Return what was compared."""
     engines = ", ".join(f"{name} {version}" for name, version in readers.versions().items())
     tables = ", ".join(
         coordinate.split(":", 1)[1].replace(":", " ") for coordinate in JARS if "storage" not in coordinate

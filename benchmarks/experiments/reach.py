@@ -56,7 +56,7 @@ def section(file: Path = RESULTS / "full.json") -> str:
 
 
 def _condition(run: dict[str, Any], machine: dict[str, Any]) -> str:
-    """Say what the figures hold for."""
+    """Return what the figures hold for."""
     conditions = "; ".join(dict.fromkeys(row["conditions"] for row in run["rows"]))
     return (
         f"{conditions}. {machine['cores']} cores ({machine['processor']}), {machine['memory_gb']:.0f} GB, "
@@ -80,7 +80,7 @@ def _detail(row: dict[str, Any], name: str) -> str:
 
 
 def _verdict(row: dict[str, Any]) -> str:
-    """Say what was to be reached, and whether it was."""
+    """Return what was to be reached, and whether it was."""
     if row["target"] is None:
         return ""
     sign = "≥" if row["at_least"] else "≤"

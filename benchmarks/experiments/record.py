@@ -91,7 +91,7 @@ class Record:
     run: dict[str, Any] = field(default_factory=dict)
 
     def described(self) -> dict[str, Any]:
-        """Give the record as JSON's types."""
+        """Return the record as JSON's types."""
         findings = [{**asdict(finding), "met": finding.met} for finding in self.findings]
         return {**asdict(self), "findings": findings}
 
@@ -103,7 +103,7 @@ class Record:
 
 
 def result_file(name: str, storage: str, scale: str, results: Path = RESULTS) -> Path:
-    """Give where the record of an experiment is kept."""
+    """Return where the record of an experiment is kept."""
     return results / f"{storage}-{scale}" / f"{name}.json"
 
 
@@ -114,5 +114,5 @@ def save(record: Record, file: Path) -> None:
 
 
 def load(file: Path) -> Record | None:
-    """Give a record that was kept; ``None`` when there is none."""
+    """Return a record that was kept; ``None`` when there is none."""
     return Record.of(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else None

@@ -194,7 +194,7 @@ def _findings(rows: list[dict[str, Any]]) -> list[Finding]:
 
 
 def _bytes(row: dict[str, Any]) -> str:
-    """Say what the share is made of: the paper's columns are not equally compressible."""
+    """Return what the share is made of: the paper's columns are not equally compressible."""
     ours, theirs = (
         f"{row[f'{paper}metadata_bytes_an_object'] / 1e3:,.3g} KB of metadata for "
         f"{row[f'{paper}column_bytes_an_object'] / 1e3:,.0f} KB of the column"

@@ -136,7 +136,7 @@ def compared(asked: Weather, by_user: str, other: str, label: str, *, repeats: i
 
 
 def faster(row: dict[str, Any], label: str, **beside: Any) -> Finding:
-    """Give how many times as long the other query takes, with the spread of single rounds."""
+    """Return how many times as long the other query takes, with the spread of single rounds."""
     seconds, rounds = row["seconds"], row["rounds"]
     ratios = [slow / fast for slow, fast in zip(rounds[label], rounds["skipping"], strict=True)]
     what = f"{_window(row)}: time of the {label} query / with skipping"
@@ -146,7 +146,7 @@ def faster(row: dict[str, Any], label: str, **beside: Any) -> Finding:
 
 
 def smaller(row: dict[str, Any], label: str, **beside: Any) -> Finding:
-    """Give how many times the bytes the other query reads."""
+    """Return how many times the bytes the other query reads."""
     read = row["bytes"]
     what = f"{_window(row)}: bytes read by the {label} query / with skipping"
     note = f"{read[label] / 1e6:,.1f} MB against {read['skipping'] / 1e6:,.2f} MB"
@@ -161,7 +161,7 @@ def _window(row: dict[str, Any]) -> str:
 
 
 def is_at_scale(row: dict[str, Any]) -> bool:
-    """Say whether a window has as many objects as the targets speak of."""
+    """Whether a window has as many objects as the targets speak of."""
     return bool(row["objects"] >= PAPER_OBJECTS)
 
 

@@ -35,7 +35,7 @@ class Query:
 
 
 def objects(generated: Generated) -> list[Path]:
-    """Give the files of a dataset in the order of their names."""
+    """Return the files of a dataset in the order of their names."""
     return sorted(path for path in Path(generated.path).rglob("*.parquet") if not path.name.startswith("_"))
 
 
@@ -86,7 +86,7 @@ def _agent_is(name: str) -> Query:
 
 @cache
 def agent_name(user_agent: str) -> str:
-    """Give what ``getAgentName`` gives."""
+    """Return what ``getAgentName`` gives."""
     from ua_parser import parse_user_agent
 
     agent = parse_user_agent(user_agent)
@@ -105,7 +105,7 @@ class Hits:
     hits: np.ndarray  # queries by objects
 
     def indicators(self, query: int, kept: set[str]) -> Indicators:
-        """Give the indicators of a query that keeps these objects."""
+        """Return the indicators of a query that keeps these objects."""
         relevant = self.hits[query] > 0
         is_kept = np.zeros(len(self.rows), bool)
         is_kept[[self.names[name] for name in kept]] = True
@@ -133,14 +133,14 @@ def count_hits(generated: Generated, column: str, queries: list[Query]) -> Hits:
 
 
 def workload_indicators(df: DataFrame, root: str, queries: list[Query], hits: Hits) -> WorkloadIndicators:
-    """Give the indicators of a workload from what Spark would read for each query."""
+    """Return the indicators of a workload from what Spark would read for each query."""
     return WorkloadIndicators(
         [hits.indicators(number, kept(df.where(query.predicate), root)) for number, query in enumerate(queries)]
     )
 
 
 def kept(df: DataFrame, root: str) -> set[str]:
-    """Give the objects that a query reads, by their paths below the dataset's folder."""
+    """Return the objects that a query reads, by their paths below the dataset's folder."""
     below = f"{root.rstrip('/')}/".partition(":")[2].lstrip("/") if ":" in root else f"{root.strip('/')}/"
     return {unquote(file).partition(below)[2] for file in df.inputFiles()}
 

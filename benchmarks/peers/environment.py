@@ -19,10 +19,10 @@ S3A = ("org.apache.hadoop:hadoop-aws:3.4.2", "software.amazon.awssdk:bundle:2.29
 
 
 def interpreter() -> Path:
-    """Give the Python of an environment with the peers' Spark."""
+    """Return the Python of an environment with the peers' Spark."""
     return environments.interpreter(PYSPARK)
 
 
 def jars(*, s3a: bool) -> list[str]:
-    """Give the files of both table formats, and of S3A where it is needed."""
+    """Return the files of both table formats, and of S3A where it is needed."""
     return [str(maven(coordinate)) for coordinate in (*JARS, *(S3A if s3a else ()))]

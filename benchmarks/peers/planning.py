@@ -71,7 +71,7 @@ def measure(objects: int, conditions: Conditions) -> dict[str, Any]:
 
 @contextmanager
 def _both(place: Place) -> Iterator[tuple[SparkSession, PeerTables]]:
-    """Give both Sparks, with the files indexed in one and taken in by the other."""
+    """Return both Sparks, with the files indexed in one and taken in by the other."""
     with session(settings=place.settings) as spark, peer_tables(place) as tables:
         Dataset.for_path(spark, place.root).create_indexes(*map(MinMaxIndex, ("a", "b", "ts")))
         tables("make_iceberg", path=place.root, name="small", partitions=None)
@@ -79,7 +79,7 @@ def _both(place: Place) -> Iterator[tuple[SparkSession, PeerTables]]:
 
 
 def findings(planned: dict[str, Any]) -> list[Finding]:
-    """Give planning as ratios."""
+    """Return planning as ratios."""
     objects, seconds = planned["objects"], planned["seconds"]
     ours = seconds["Skipstone"]
     note = (

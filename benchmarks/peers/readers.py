@@ -9,7 +9,7 @@ __all__ = ["DuckDB", "Polars", "versions"]
 
 
 def versions() -> dict[str, str]:
-    """Say which releases were measured."""
+    """Return which releases were measured."""
     from importlib.metadata import version
 
     return {name: version(name) for name in ("duckdb", "polars")}

@@ -18,12 +18,12 @@ START = 1_704_067_200
 
 
 def small_files(objects: int) -> Generated:
-    """Give objects; the i-th holds ``a`` from 10 i to 10 i + 9, ``b`` at random, ``ts`` in a minute of its own."""
+    """Return objects; the i-th holds ``a`` from 10 i to 10 i + 9, ``b`` at random, ``ts`` in a minute of its own."""
     return generate(f"small-{objects}", objects, ROWS * objects, parts("parquet"), partial(_write, objects))
 
 
 def predicate(objects: int, number: int) -> str:
-    """Give the n-th of many queries for which one object is enough."""
+    """Return the n-th of many queries for which one object is enough."""
     wanted = (7_919 * number + 13) % objects
     return f"a = {ROWS * wanted + 3} AND b < 2 AND ts > timestamp'2000-01-01 00:00:00'"
 

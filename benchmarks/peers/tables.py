@@ -48,7 +48,7 @@ class Tables:
         self._spark.sparkContext.setLogLevel("ERROR")
 
     def versions(self) -> dict[str, str]:
-        """Say which Spark this is."""
+        """Return which Spark this is."""
         return {"pyspark": self._spark.version}
 
     def make_delta(self, path: str, partitions: str | None) -> float:

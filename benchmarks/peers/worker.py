@@ -93,6 +93,6 @@ def peer_tables(place: Place) -> Iterator[PeerTables]:
 
 
 def linked(path: str, folder: str) -> str:
-    """Give the same files in a folder of their own, for a format that writes its log beside them; nothing is copied."""
+    """Link the files in a folder of their own, for a format that writes its log beside them; nothing is copied."""
     shutil.copytree(path, folder, copy_function=os.link)
     return folder

@@ -59,7 +59,7 @@ class S3Store:
         self._read = 0
 
     def requests(self) -> list[Request]:
-        """Give the requests since this was last asked, once nothing is under way."""
+        """Return the requests since this was last asked, once nothing is under way."""
         with urllib.request.urlopen(f"{self.url}/-/settle", timeout=30) as answer:
             answer.read()
         with self._log.open("rb") as log:
@@ -69,7 +69,7 @@ class S3Store:
         return [Request(**json.loads(line)) for line in lines.splitlines()]
 
     def s3a_settings(self, *, connections: int) -> dict[str, str]:
-        """Give the settings of a session that reads from here; its input streams neither prefetch nor cache."""
+        """Return the settings of a session that reads from here; its input streams neither prefetch nor cache."""
         return {
             **s3a_settings(self.url),
             "spark.hadoop.fs.s3a.access.key": ACCESS,
@@ -79,7 +79,7 @@ class S3Store:
         }
 
     def client_options(self) -> dict[str, str]:
-        """Give the options with which other clients read from here."""
+        """Return the options with which other clients read from here."""
         return {
             "aws_endpoint_url": self.url,
             "aws_region": "us-east-1",
@@ -162,7 +162,7 @@ def _end_with_parent() -> None:
 
 
 def _binary() -> Path:
-    """Give the gateway, built unless the cache has it."""
+    """Return the gateway, built unless the cache has it."""
     kept = CACHE / "go" / "versitygw"
     if kept.exists():
         return kept

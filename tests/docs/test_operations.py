@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 
 
 def blocks():
-    """Give the Python of the page, block after block."""
+    """Return the Python of the page, block after block."""
     return re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
 

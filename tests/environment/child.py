@@ -149,7 +149,7 @@ def answers(spark: SparkSession, folder: Path) -> dict[str, Answer]:
 
 
 def _shown(df: DataFrame) -> list[str]:
-    """Give the rows as texts, made by Spark: Python's own conversion asks the zone of the Python process."""
+    """Return the rows as texts, made by Spark: Python's own conversion asks the zone of the Python process."""
     return sorted(str(row[0]) for row in df.selectExpr(f"CAST({df.columns[0]} AS STRING)").collect())
 
 

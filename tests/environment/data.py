@@ -44,7 +44,7 @@ _NUMBERS = ("1", "2", "3", "40", " 5", "6.0", "x", "7", "99999999999")
 
 
 def schema(format_: str) -> str:
-    """Give the schema that the files are read with."""
+    """Return the schema that the files are read with."""
     if format_ == "text":
         return "value STRING"
     # In the files n comes first: a reader that goes by position gives the other one.
@@ -53,7 +53,7 @@ def schema(format_: str) -> str:
 
 
 def columns(format_: str) -> tuple[str, ...]:
-    """Give the columns that are indexed and asked for."""
+    """Return the columns that are indexed and asked for."""
     return ("value",) if format_ == "text" else ("n", "m", "ts", "d", "s")
 
 
@@ -134,7 +134,7 @@ def read(spark: SparkSession, folder: Path, format_: str, options: dict[str, str
 
 
 def shown(format_: str) -> list[str]:
-    """Give the columns in a form that neither zones nor Python's limits change on the way."""
+    """Return the columns in a form that neither zones nor Python's limits change on the way."""
     turned = {"ts": "unix_micros(ts) AS ts", "d": "unix_date(d) AS d"}
     return [turned.get(name, name) for name in columns(format_)]
 

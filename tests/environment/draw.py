@@ -67,7 +67,7 @@ Environment = dict[Dimension, str | None]
 
 
 def usual(random: Random, format_: str) -> Environment:
-    """Give an environment in which most is as usual; what only one point in time can change is set now and then."""
+    """Return an environment in which most is as usual; what only one point in time can change is set now and then."""
     environment = {dimension: dimension.values[0] for dimension in DIMENSIONS}
     if format_ == "parquet" and random.random() < 0.5:  # else the JVM's zone changes nothing
         for dimension in DIMENSIONS:
@@ -88,7 +88,7 @@ def usual(random: Random, format_: str) -> Environment:
 
 
 def journey(random: Random, format_: str, changes: int) -> dict[str, Environment]:
-    """Give an environment for each stage: so many dimensions change before some stage, and perhaps back later."""
+    """Return an environment for each stage: so many dimensions change before some stage, and perhaps back later."""
     steps = [usual(random, format_)] * len(STAGES)
     relevant = [d for d in DIMENSIONS if format_ in d.formats for _ in range(1 if d.where == "option" else 3)]
     for _ in range(changes):
@@ -115,7 +115,7 @@ def _when(random: Random, dimension: Dimension) -> tuple[int, int]:
 
 
 def options(environment: Environment) -> dict[str, str]:
-    """Give the options of a reader."""
+    """Return the options of a reader."""
     return {d.name: value for d, value in environment.items() if d.where == "option" and value is not None}
 
 
@@ -155,7 +155,7 @@ def _settings(spark: SparkSession, values: dict[str, str | None]) -> Iterator[No
 
 
 def differences(stages: dict[str, Environment]) -> str:
-    """Say what changes between the stages."""
+    """Return what changes between the stages."""
     lines = []
     for dimension in DIMENSIONS:
         values = [stage[dimension] for stage in stages.values()]

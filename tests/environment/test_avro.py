@@ -25,7 +25,7 @@ def _avro(spark):
 
 @pytest.fixture
 def pairs(spark, tmp_path):
-    """Give a folder of three objects with a pair of numbers each."""
+    """Return a folder of three objects with a pair of numbers each."""
     for n in (1, 2, 3):
         row = spark.sql(f"SELECT {n} AS a, {n * 10} AS b")
         row.coalesce(1).write.mode("append").format("avro").save(f"{tmp_path}/d")

@@ -86,7 +86,7 @@ class Journey:
         return True
 
     def values(self, stage: str) -> list[Row]:
-        """Give what plain Spark reads in one of the environments."""
+        """Return what plain Spark reads in one of the environments."""
         features = [f"{f} AS {name}" for name, f in FEATURES.items()] if self.format != "text" else []
         with draw.within(self.spark, self.stages[stage]), skipping_off(self.spark):
             return self._read(self.stages[stage]).selectExpr(*data.shown(self.format), *features).collect()

@@ -21,7 +21,7 @@ WANTED = [f"ts = TIMESTAMP'{day}'" for day in DAYS]
 
 @pytest.fixture
 def moments(spark, tmp_path):
-    """Give what reads a CSV of wall-clock times, an object a day."""
+    """Return what reads a CSV of wall-clock times, an object a day."""
     text(tmp_path / "moments", ".csv", *(f"{day}\n" for day in DAYS))
     return lambda session=spark: session.read.schema("ts TIMESTAMP").csv(f"{tmp_path}/moments")
 

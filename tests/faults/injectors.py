@@ -90,7 +90,7 @@ def raises_afterwards(name: str, method: Any, path: str, *arguments: Any, **opti
 
 
 def reads_short(name: str, method: Any, path: str, *arguments: Any, **options: Any) -> Any:
-    """Give half of what was asked for; where nothing is read, fail."""
+    """Return half of what was asked for; where nothing is read, fail."""
     if name == "read":
         return method(path, *arguments, **options)[: arguments[0] // 2]
     if name == "read_ranges":
@@ -160,7 +160,7 @@ def die_at(step: int, folder: Path) -> None:
 
 
 def _named(event: str, arguments: tuple[Any, ...], argument: Any) -> str:
-    """Give the path that an argument of a step names; one relative to an open folder lies in that."""
+    """Return the path that an argument of a step names; one relative to an open folder lies in that."""
     if not isinstance(argument, str | os.PathLike):
         return ""
     path = os.fspath(argument)

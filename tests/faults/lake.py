@@ -250,12 +250,12 @@ class Lake:
         return self.folder / f"object-{number}.parquet"
 
     def open(self, file_systems: Callable[[str], FileSystem] | None = None) -> ParquetStore:
-        """Give a store that remembers nothing."""
+        """Return a store that remembers nothing."""
         ABSENCES.forget(f"{self.root}/_skipstone")
         return ParquetStore(file_systems or self.file_systems, max_parts=self._max_parts, absent_seconds=0)
 
     def reopened(self) -> Lake:
-        """Give the same lake as another process on a sound disk sees it."""
+        """Return the same lake as another process on a sound disk sees it."""
         return Lake(self.folder, objects=0, max_parts=self._max_parts)
 
     @property
@@ -275,7 +275,7 @@ class Lake:
         return describe_rows(self.target)
 
     def metadata_files(self) -> dict[str, Path]:
-        """Give everything under the metadata folder that is no folder."""
+        """Return everything under the metadata folder that is no folder."""
         return {str(p.relative_to(self.metadata)): p for p in sorted(self.metadata.rglob("*")) if not p.is_dir()}
 
     def age(self, seconds: int = 7200) -> None:
@@ -350,5 +350,5 @@ def needed_files(lake: Lake) -> set[str]:
 
 
 def fraction_true(bits: np.ndarray) -> float:
-    """Give the share of objects that are kept."""
+    """Return the share of objects that are kept."""
     return float(bits.mean()) if len(bits) else 1.0

@@ -42,7 +42,7 @@ def lake(lakes):
 
 
 def everything_outside(lake):
-    """Give what lies outside of the lake and is none of the store's, with its time."""
+    """Return what lies outside of the lake and is none of the store's, with its time."""
     files = [lake.folder.parent / "outside" / name for name in PRECIOUS]
     return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) if path.exists() else None for path in files}
 

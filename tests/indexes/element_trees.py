@@ -260,7 +260,7 @@ def describe(index, objects, type_, *, spark_type, **collecting):
 
 
 def kept(index, predicate, metadata):
-    """Say which objects would be read; the clause must say what it reads."""
+    """Return which objects would be read; the clause must say what it reads."""
     labelled = generate_clause(predicate, index.filters(), (ElementImplication(),))
     assert not labelled.problems, labelled.problems
     if labelled.clause is None:

@@ -176,7 +176,7 @@ def indexed(kind):
 
 
 def asked(spark, folder, predicate):
-    """Give the rows of a query with skipping, and how many objects were skipped."""
+    """Return the rows of a query with skipping, and how many objects were skipped."""
     with skipstone.skipping_stats(spark) as stats:
         found = sorted(row.id for row in spark.read.parquet(folder).where(predicate).select("id").collect())
     return found, stats[-1].objects

@@ -217,7 +217,7 @@ def test_kept_objects_without_metadata():
 
 
 def as_in_a_notebook(function):
-    """Give a function of no module: the sources of one, and of all that it imports, are part of an identity."""
+    """Return a function of no module: the sources of one, and of all that it imports, are part of an identity."""
     cell = {"__name__": "__main__"}
     return FunctionType(function.__code__, cell, function.__name__, function.__defaults__, function.__closure__)
 

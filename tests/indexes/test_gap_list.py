@@ -57,7 +57,7 @@ def batch(values, type_="int"):
 
 
 def stored(values, type_="int", **options):
-    """Give the bounds that are stored of one object."""
+    """Return the bounds that are stored of one object."""
     return collect(GapListIndex("c", **options), [batch(values, type_)], {"c": type_}).fields["bounds"][0].as_py()
 
 

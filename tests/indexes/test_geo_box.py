@@ -59,7 +59,7 @@ def number(value):
 
 
 def box(low, high, other_low, other_high):
-    """Give the predicate that both coordinates lie between bounds."""
+    """Return the predicate that both coordinates lie between bounds."""
     return And((
         tree.GreaterThanOrEqual(LAT, number(low)), tree.LessThanOrEqual(LAT, number(high)),
         tree.GreaterThanOrEqual(LNG, number(other_low)), tree.LessThanOrEqual(LNG, number(other_high)),
@@ -71,7 +71,7 @@ def meets(geometry, distance=0.0, subject=(LNG, LAT)):
 
 
 def truth(*arguments):
-    """Say whether a place, given by x and y or as bytes, is within a distance of a geometry: NULL for NULL."""
+    """Whether a place, given by x and y or as bytes, is within a distance of a geometry: NULL for NULL."""
     *place, geometry, distance = arguments
     if None in place:
         return None
@@ -88,7 +88,7 @@ def truth(*arguments):
 
 
 def stored(rows, boxes=4, type_="double"):
-    """Give the boxes of one object, as tuples in order."""
+    """Return the boxes of one object, as tuples in order."""
     found = collect(GeoBoxIndex("lat", "lng", boxes=boxes), [points(rows, type_)], dict.fromkeys(TYPES, type_))
     numbers = found.fields["boxes"][0].as_py()
     return sorted(zip(*(numbers[i::4] for i in range(4)), strict=True))
@@ -179,7 +179,7 @@ near = st.integers(-8, 8).map(lambda n: n / 2)
 
 @st.composite
 def polygons(draw):
-    """Give a rectangle, a hole in it now and then, or a star around some place; now and then far out."""
+    """Return a rectangle, a hole in it now and then, or a star around some place; now and then far out."""
     x, y = draw(near), draw(near)
     x += draw(st.sampled_from([0, 0, 0, 178, -178]))
     y += draw(st.sampled_from([0, 0, 0, 88, -88]))

@@ -814,7 +814,7 @@ MUTATIONS = {
 
 
 def adversaries(kind, monkeypatch):
-    """Give the checks among which one must notice."""
+    """Return the checks among which one must notice."""
     if kind in ("small", "cosine", "globe"):
         metric = {"small": "euclidean", "cosine": "angular", "globe": "haversine"}[kind]
         type_, rows, predicates = universe(metric)

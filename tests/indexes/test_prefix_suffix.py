@@ -49,7 +49,7 @@ def stored(index, values):
 
 
 def kept(index, predicate, *rows):
-    """Say of objects with these rows which are kept, after checking that none is lost."""
+    """Return of objects with these rows which are kept, after checking that none is lost."""
     made = [batch(values) for values in rows]
     assert_represents(index, [predicate], made, {"c": "string"})
     return kept_objects(index, predicate, collect(index, made, {"c": "string"})).tolist()

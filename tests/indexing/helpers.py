@@ -54,7 +54,7 @@ def source_and_objects(df: DataFrame) -> tuple[SparkSource, list[Any]]:
 
 
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:
-    """Give a block table by object, NaN made comparable and both zeros one."""
+    """Return a block table by object, NaN made comparable and both zeros one."""
     return [{k: _plain(v) for k, v in row.items()} for row in table.sort_by("object").to_pylist()]
 
 

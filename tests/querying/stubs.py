@@ -48,7 +48,7 @@ class Known(Clause):
 
 
 def kept(clause, count):
-    """Give the positions of the objects that a clause keeps."""
+    """Return the positions of the objects that a clause keeps."""
     if clause is None:
         return set(range(count))
     return {i for i, answer in enumerate(clause.might_match(Objects(count)).to_pylist()) if answer is not False}

@@ -50,7 +50,7 @@ class Stored:
 
 
 def _place(value: Any, top: Top) -> tuple[int, Any]:
-    """Give what orders rows as Spark does, without ranks."""
+    """Return what orders rows as Spark does, without ranks."""
     if value is None:
         return (-1, 0) if top.nulls_first else (1, 0)
     if isinstance(value, bytes):
@@ -91,7 +91,7 @@ def false_claims(module: Any, stored: list[Stored], top: Top) -> list[str]:
 
 
 def _stored(forget: tuple[str, ...] = ()) -> list[list[Stored]]:
-    """Give every object of up to three values, in two snapshots, of numbers and of text."""
+    """Return every object of up to three values, in two snapshots, of numbers and of text."""
     cases = []
     for values, kind in ((FLOATS, pa.float64()), (TEXTS, pa.binary())):
         objects = [o for size in range(4) for o in combinations_with_replacement(values, size)]

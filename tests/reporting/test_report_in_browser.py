@@ -103,7 +103,7 @@ def at(document, pointer):
 
 
 def numbers(document, pointer=""):
-    """Give the pointers of all numbers in a document."""
+    """Return the pointers of all numbers in a document."""
     if isinstance(document, dict):
         for key, value in document.items():
             yield from numbers(value, f"{pointer}/{str(key).replace('~', '~0').replace('/', '~1')}")

@@ -66,7 +66,7 @@ def kms_jar(tmp_path_factory) -> Path:
 
 
 def reader(spark, kms_jar: Path, *names: str, keys: Path | None = None):
-    """Give a session of a user who has some of the data's keys, and the metadata's keys of a file."""
+    """Return a session of a user who has some of the data's keys, and the metadata's keys of a file."""
     loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
     loader.addURL(spark._jvm.java.io.File(str(kms_jar)).toURI().toURL())
     spark._jsc.addJar(str(kms_jar))

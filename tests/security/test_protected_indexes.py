@@ -44,7 +44,7 @@ def kms(file: Path, **others: str) -> dict[str, str]:
 
 
 def user(spark, file: Path | None = None, **others: str):
-    """Give a session of a user who has the keys of a file."""
+    """Return a session of a user who has the keys of a file."""
     session = spark.newSession()
     for name, value in ({} if file is None else kms(file, **others)).items():
         session.conf.set(name, value)
@@ -134,7 +134,7 @@ def needles() -> dict[str, bytes]:
 
 
 def readable(folder: Path) -> bytes:
-    """Give all that can be read in a store: every byte, what is compressed in it, what is base64 in it."""
+    """Return all that can be read in a store: every byte, what is compressed in it, what is base64 in it."""
     pieces = []
     for file in sorted(folder.rglob("*")):
         if file.is_file():
@@ -147,7 +147,7 @@ def readable(folder: Path) -> bytes:
 
 
 def _inflated(data: bytes) -> bytes:
-    """Give what a zstd frame at the beginning of some bytes holds."""
+    """Return what a zstd frame at the beginning of some bytes holds."""
     stream, found = pa.CompressedInputStream(pa.BufferReader(data), "zstd"), []
     try:
         while piece := stream.read(1):  # a longer read past the end would fail as a whole
@@ -413,7 +413,7 @@ def test_pruning_by_a_protected_index_reads_what_partitioning_reads(spark, tmp_p
 
 
 def _read_files(df) -> set[str]:
-    """Give the files that a query's physical plan reads."""
+    """Return the files that a query's physical plan reads."""
     scans = df._jdf.queryExecution().executedPlan().collectLeaves()
     scan = scans.apply(0)
     listed = scan.relation().location().listFiles(scan.partitionFilters(), scan.dataFilters())

@@ -38,7 +38,7 @@ def bare_python(folder: Path, *more: str) -> str:
 
 
 def clean_environment() -> dict[str, str]:
-    """Give this process's environment without what would let another Python find our packages."""
+    """Return this process's environment without what would let another Python find our packages."""
     return {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV", "PYSPARK_PYTHON")}
 
 

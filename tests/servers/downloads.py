@@ -27,7 +27,7 @@ def unavailable(what: str, error: object) -> None:
 
 
 def maven(coordinate: str) -> Path:
-    """Give the file of ``group:artifact:version[:type]``, fetched by Maven unless the cache has it."""
+    """Return the file of ``group:artifact:version[:type]``, fetched by Maven unless the cache has it."""
     _, artifact, version, *kind = coordinate.split(":")
     name = f"{artifact}-{version}.{kind[0] if kind else 'jar'}"
     kept = CACHE / "maven" / name
@@ -45,7 +45,7 @@ def maven(coordinate: str) -> Path:
 
 
 def unpacked(archive: Path) -> Path:
-    """Give the folder that a zip file was unpacked to, once, with the modes of its files."""
+    """Return the folder that a zip file was unpacked to, once, with the modes of its files."""
     folder = CACHE / "unpacked" / archive.stem
     if not folder.exists():
         fresh = folder.with_name(f"{archive.stem}-{uuid.uuid4().hex}")

@@ -19,7 +19,7 @@ _PACKAGES = (
 
 
 def interpreter(pyspark: str) -> Path:
-    """Give the Python of the environment with a release, what Skipstone asks for, and what runs its tests."""
+    """Return the Python of the environment with a release, what Skipstone asks for, and what runs its tests."""
     home = CACHE / "environments" / f"pyspark-{pyspark}"
     home.parent.mkdir(parents=True, exist_ok=True)
     with home.with_name(f"{home.name}.lock").open("w") as lock:

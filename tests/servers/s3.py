@@ -55,7 +55,7 @@ class S3Server:
         self._log = log
 
     def requests(self, skip: int = 0) -> list[Request]:
-        """Give all requests but the first ``skip``."""
+        """Return all requests but the first ``skip``."""
         lines = self._log.read_text().splitlines()[skip:]
         return [Request(**json.loads(line)) for line in lines]
 
@@ -70,7 +70,7 @@ class S3Server:
         self._tell(f"lose-answers/{count}")
 
     def same_second(self) -> None:
-        """Give every object one modification time, as if all had been written within one second."""
+        """Return every object one modification time, as if all had been written within one second."""
         self._tell("same-second")
 
     def _tell(self, what: str) -> None:
@@ -79,7 +79,7 @@ class S3Server:
 
 
 def s3a_settings(url: str) -> dict[str, str]:
-    """Give the settings with which Spark reaches a server by ``s3a:``, for a session in a process of its own."""
+    """Return the settings with which Spark reaches a server by ``s3a:``, for a session in a process of its own."""
     return {
         "spark.driver.extraClassPath": ":".join(str(maven(jar)) for jar in JARS),
         "spark.hadoop.fs.s3a.endpoint": url,

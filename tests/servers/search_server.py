@@ -114,7 +114,7 @@ def _end_with_parent() -> None:
 
 
 def _home(chosen: Distribution) -> Path:
-    """Give the folder of the unpacked server, readable for whoever runs it."""
+    """Return the folder of the unpacked server, readable for whoever runs it."""
     folder = unpacked(maven(chosen.coordinate))
     home = next(path.parent.parent for path in sorted(folder.glob(f"*/bin/{chosen.name}")))
     if os.getuid() != 0 or _is_reachable(home):

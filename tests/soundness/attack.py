@@ -75,7 +75,7 @@ def same_rows(spark: SparkSession, query: str | Callable[[], DataFrame]) -> int:
 
 
 def all_of(df: DataFrame, predicates: Sequence[str], *wanted: str) -> DataFrame:
-    """Give the rows of each predicate, numbered, as one query with a scan for each."""
+    """Return the rows of each predicate, numbered, as one query with a scan for each."""
     answers = [df.where(p).selectExpr(f"{n} AS predicate", *(wanted or ("*",))) for n, p in enumerate(predicates)]
     return reduce(lambda one, other: one.unionAll(other), answers)
 

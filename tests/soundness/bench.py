@@ -191,7 +191,7 @@ class Bench:
         return asked[-1] if asked else None
 
     def asked_otherwise(self, df: DataFrame, predicates: Sequence[str]) -> list[Case]:
-        """Give cases of the same or other files, read in another way than they were indexed."""
+        """Return cases of the same or other files, read in another way than they were indexed."""
         planned = []
         for predicate in predicates:
             with Capture() as asked:

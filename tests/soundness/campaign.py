@@ -135,7 +135,7 @@ class Campaign:
         assert not report.untrusted, f"{self.spec}: objects an hour old are not trusted: {report}"
 
     def _generator(self, random: Random) -> Any:
-        """Give what makes predicates."""
+        """Return what makes predicates."""
         return Generator(self.made, random)
 
     def run(self, pairs: int, executed: float) -> Outcome:
@@ -259,7 +259,7 @@ class Campaign:
         return predicate, wrong
 
     def check(self, predicate: Node, type_: str) -> dict[str, frozenset[str]]:
-        """Give what one predicate wrongly skips."""
+        """Return what one predicate wrongly skips."""
         pair = self.plan(predicate, type_)
         if pair is None:
             return {}
@@ -351,11 +351,11 @@ def truths(
 
 
 def wrong_skips(pair: Pair, known: Truth) -> dict[str, frozenset[str]]:
-    """Give the objects that hold matching rows and were skipped, by which indexes were used."""
+    """Return the objects that hold matching rows and were skipped, by which indexes were used."""
     lost = {"all indexes": known.relevant - pair.kept, f"{pair.type} alone": known.relevant & pair.skipped_alone}
     return {way: names for way, names in lost.items() if names}
 
 
 def _names(files: Any) -> list[str]:
-    """Give the names of files."""
+    """Return the names of files."""
     return [path.rpartition("/")[2] for path in files]

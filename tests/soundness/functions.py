@@ -203,15 +203,15 @@ class FunctionPredicates:
         )
 
     def number(self, low: float = 0, high: float = 10) -> float:
-        """Give a coordinate."""
+        """Return a coordinate."""
         return round(self.random.uniform(low, high), 1)
 
     def order(self) -> str:
-        """Give a comparison."""
+        """Return a comparison."""
         return self.random.choice(("<", "<", "<=", "=", ">", ">=", "<>"))
 
     def area(self) -> str:
-        """Give a constant geometry: a box, a triangle, a box with a hole, a point, a line, or nothing."""
+        """Return a constant geometry: a box, a triangle, a box with a hole, a point, a line, or nothing."""
         x, y, w = self.number(-1), self.number(-1), self.number(0.1, 4)
         hole = f", ({x + w / 4} {y + w / 4}, {x + w / 2} {y + w / 4}, {x + w / 2} {y + w / 2}, {x + w / 4} {y + w / 4})"
         box = f"({x} {y}, {x + w} {y}, {x + w} {y + w}, {x} {y + w}, {x} {y})"
@@ -228,7 +228,7 @@ class FunctionPredicates:
         return f"ST_GeomFromWKT('{wkt}')"
 
     def place(self) -> str:
-        """Give a geometry of the row."""
+        """Return a geometry of the row."""
         return self.random.choice(("ST_Point(lat, lng)", "ST_Point(lat, lng)", "ST_GeomFromWKT(shape)"))
 
     def relation(self) -> str:

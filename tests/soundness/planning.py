@@ -147,7 +147,7 @@ def one_moment() -> Iterator[None]:
 
 
 def skipped_names(asked: Asked, store: Any) -> frozenset[str]:
-    """Give the names of the objects that the planner skips."""
+    """Return the names of the objects that the planner skips."""
     with nullcontext() if _held.get() else one_moment():  # the engine has one for each planning
         plan = planner_module.plan_scan(asked.relation, asked.condition, store, asked.functions)
     return frozenset(_skipped(plan, store))

@@ -38,7 +38,7 @@ class Node:
         return self.template.format(*(f"({child})" for child in self.children))
 
     def smaller(self) -> Iterator[Node]:
-        """Give simpler predicates, the simplest first."""
+        """Return simpler predicates, the simplest first."""
         yield from self.children
         for place, child in enumerate(self.children):
             for less in child.smaller():
@@ -410,7 +410,7 @@ class Generator:
 
 
 def text_patterns(value: str) -> list[str]:
-    """Give LIKE patterns, spelled for SQL, that a value matches or nearly matches."""
+    """Return LIKE patterns, spelled for SQL, that a value matches or nearly matches."""
     half = len(value) // 2
     quoted = "".join(f"\\{x}" if x in "%_\\" else x for x in value)
     start = "".join(f"\\{x}" if x in "%_\\" else x for x in value[:half])

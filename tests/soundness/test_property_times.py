@@ -58,7 +58,7 @@ class TimesCampaign(Campaign):
         self.run(self.counts.pairs + pairs, EXECUTED)
 
     def _report(self, pair: Any, wrong: Any) -> None:
-        """Say it without the row: Python has no datetime for some of these years."""
+        """Describe it without the row: Python has no datetime for some of these years."""
         lost = {way: sorted(names) for way, names in wrong.items()}
         self.failures.append(f"\nWRONG SKIP in {self.spec}\n  predicate: {pair.predicate}\n  lost: {lost}")
 

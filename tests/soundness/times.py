@@ -153,7 +153,7 @@ class TimePredicates:
         return self.random.choice(options)
 
     def moment(self) -> datetime:
-        """Give a moment near an anchor, as a local time."""
+        """Return a moment near an anchor, as a local time."""
         anchor = datetime.fromisoformat(self.random.choice(ANCHORS))
         step = timedelta(minutes=30 * self.random.randint(-60, 60), microseconds=self.one(0, 0, 0, 1, -1, 500_000))
         try:
@@ -192,7 +192,7 @@ class TimePredicates:
         return self.moment().year + self.one(0, 0, 0, 1, -1)
 
     def stretch(self, column: str) -> str:
-        """Give a range of a column of a few days or weeks."""
+        """Return a range of a column of a few days or weeks."""
         start = self.moment()
         try:
             end = start + timedelta(days=self.one(1, 2, 9, 40))
@@ -203,7 +203,7 @@ class TimePredicates:
         return f"date_trunc('month', {column}) = date_trunc('month', TIMESTAMP'{start}')"
 
     def text(self, size: int) -> str:
-        """Give a text of a moment, whole or cut."""
+        """Return a text of a moment, whole or cut."""
         return "'" + f"{self.moment():%Y-%m-%d %H:%M:%S.%f}".zfill(26).rstrip("0").rstrip(".")[:size] + "'"
 
 

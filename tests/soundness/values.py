@@ -74,13 +74,13 @@ class Kind:
     near: Callable[[Any, Random], Any] | None = None
 
     def order(self, value: Any) -> Any:
-        """Give the key by which Spark orders values."""
+        """Return the key by which Spark orders values."""
         if self.family == "float":
             return (1, 0.0) if math.isnan(value) else (0, value)
         return value.encode() if self.family == "string" else value
 
     def pool(self, random: Random, size: int) -> list[Any]:
-        """Give distinct values in Spark's order."""
+        """Return distinct values in Spark's order."""
         wanted = min(size, 2) if self.family == "boolean" else size
         found: dict[Any, Any] = {}
         for _ in range(20 * size):
@@ -289,5 +289,5 @@ KINDS: dict[str, Kind] = {
 
 
 def to_arrow(kind: Kind, value: Any) -> Any:
-    """Give a physical value as the Arrow column takes it: only times differ, which Parquet keeps in microseconds."""
+    """Return a physical value as the Arrow column takes it: only times differ, which Parquet keeps in microseconds."""
     return value // 1000 if value is not None and kind.family == "clock" else value

@@ -62,7 +62,7 @@ def delete(path: str) -> None:
 
 
 def states(root: str) -> dict[str, tuple[int, int]]:
-    """Give length and time of each object, by name."""
+    """Return length and time of each object, by name."""
     system, path = _system(root)
     return {s.getPath().getName(): (s.getLen(), s.getModificationTime()) for s in system.listStatus(path(root))}
 
@@ -93,7 +93,7 @@ def drop(root: str, location: str = "") -> bool:
 
 
 def described(root: str) -> dict[str, tuple[int, int]]:
-    """Give the objects covered and stale of each index."""
+    """Return the objects covered and stale of each index."""
     rows = Dataset.for_path(session(), root).describe().collect()
     return {row["name"]: (row["covered"], row["stale"]) for row in rows}
 
@@ -140,6 +140,6 @@ def _asked(rows: int, entry: Any) -> Asked:
 
 
 def _system(place: str) -> tuple[Any, Any]:
-    """Give a place's file system and what makes paths."""
+    """Return a place's file system and what makes paths."""
     path = session()._jvm.org.apache.hadoop.fs.Path
     return path(place).getFileSystem(session()._jsparkSession.sessionState().newHadoopConf()), path

@@ -164,7 +164,7 @@ def test_a_needle_costs_requests_for_metadata_and_the_kept_object_only(storage):
     one.run(steps.create, root)
 
     def counted(number: int, skipping: bool = True) -> tuple[int, set[str]]:
-        """Give the requests for metadata, and the objects that were opened."""
+        """Return the requests for metadata, and the objects that were opened."""
         before = len(storage.s3.requests())
         assert other.run(steps.find, root, number, skipping) == 1
         made = storage.s3.requests(before)

@@ -38,7 +38,7 @@ class Worker:
 
 @contextmanager
 def workers(count: int, folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[list[Worker]]:
-    """Give processes that can meet; with settings, each has a Spark session.  Their output goes to a folder."""
+    """Return processes that can meet; with settings, each has a Spark session.  Their output goes to a folder."""
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(count)
     with ExitStack() as stack:
@@ -57,7 +57,7 @@ def workers(count: int, folder: Path, settings: Mapping[str, str] | None = None)
 
 
 def session() -> Any:
-    """Give the process's Spark session."""
+    """Return the process's Spark session."""
     return _spark
 
 

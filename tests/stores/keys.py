@@ -18,7 +18,7 @@ PROVIDER = "skipstone.kms:LocalFileKeys"
 
 
 def key_bytes(name: str, version: int = 0) -> bytes:
-    """Give the bytes of a test's key: always the same for the same name and version."""
+    """Return the bytes of a test's key: always the same for the same name and version."""
     return hashlib.sha256(f"{name} {version}".encode()).digest()
 
 
@@ -32,7 +32,7 @@ def key_file(path: Path, *names: str, **versions: list[bytes | None]) -> Path:
 
 
 def kms_settings(file: Path, **others: str) -> dict[str, str]:
-    """Give the settings of a user of a key file, without any prefix."""
+    """Return the settings of a user of a key file, without any prefix."""
     return {"class": PROVIDER, "file": str(file), **others}
 
 

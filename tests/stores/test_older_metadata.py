@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def older(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Give a copy of the older release's folder, mounted under the name that its metadata knows."""
+    """Return a copy of the older release's folder, mounted under the name that its metadata knows."""
     folder = tmp_path_factory.mktemp("older") / "data"
     shutil.copytree(older_metadata.METADATA, folder)
     with older_metadata.mounted(spark, folder):

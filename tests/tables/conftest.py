@@ -63,5 +63,5 @@ def _without_noise() -> None:
 
 @pytest.fixture
 def table(tmp_path: Path) -> str:
-    """Give a folder for a table, as the URI that its snapshot names files by."""
+    """Return a folder for a table, as the URI that its snapshot names files by."""
     return str(tmp_path / "t")

@@ -25,7 +25,7 @@ _REPOSITORY = TABLES.parents[1]
 
 
 def interpreter(spark: str = SPARK) -> Path:
-    """Give the Python of the environment with a release."""
+    """Return the Python of the environment with a release."""
     return environments.interpreter(_PYSPARK[spark])
 
 
@@ -39,7 +39,7 @@ def _here() -> str:
 
 
 def jars(spark: str | None = None, *, iceberg: bool = True) -> list[str]:
-    """Give the files of the table formats that there are for a release of Spark; by default the one that runs here."""
+    """Return the files of the table formats for a release of Spark, by default the one that runs here."""
     spark = spark or _here()
     wanted = [f"io.delta:delta-spark_{spark}_2.13:{_DELTA}", f"io.delta:delta-storage:{_DELTA}"]
     if iceberg and spark in _ICEBERG:

@@ -89,7 +89,7 @@ class History:
                 raise refused
 
     def sql(self, text: str) -> None:
-        """Say a statement to both, with the table's name for ``{t}``."""
+        """Run a statement on both, with the table's name for ``{t}``."""
         self.both(text, lambda table: self.spark.sql(text.replace("{t}", table)))
 
     def appended(self, first: int, files: int, part: str = "") -> Any:

@@ -24,7 +24,7 @@ COPY_ON_WRITE = {f"write.{verb}.mode": "copy-on-write" for verb in ("delete", "u
 
 
 def add_catalog(spark: SparkSession, folder: Path, name: str = CATALOG, **settings: str) -> None:
-    """Give the session an Iceberg catalog whose tables lie in a folder."""
+    """Return the session an Iceberg catalog whose tables lie in a folder."""
     spark.conf.set(f"spark.sql.catalog.{name}", "org.apache.iceberg.spark.SparkCatalog")
     for key, value in {"warehouse": str(folder), **settings}.items():
         spark.conf.set(f"spark.sql.catalog.{name}.{key.replace('_', '-')}", value)

@@ -374,7 +374,7 @@ def test_plans_that_run_later_read_what_they_should(spark, table):
 
 
 def _told(df):
-    """Give how many objects the scan of a query that ran had, and how many it left out."""
+    """Return how many objects the scan of a query that ran had, and how many it left out."""
     plan = df._jdf.queryExecution().executedPlan()
     while plan.nodeName() != "SkipstoneScan":
         plan = plan.executedPlan() if plan.nodeName() == "AdaptiveSparkPlan" else plan.children().head()

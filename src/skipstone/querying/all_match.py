@@ -120,7 +120,7 @@ def _is_value(operand: Expression) -> bool:
 
 
 def _left_out(leaf: Expression) -> tuple[Expression, ...]:
-    """Say of a leaf of which rows readers may leave out some that satisfy it.
+    """Return the conditions of rows that satisfy a leaf, but that readers may leave out.
 
     Spark passes a query's filter on to the reader, which leaves out parts of a file by it, by their statistics or their
     dictionary.  What it is passed is not always what Spark then filters by:

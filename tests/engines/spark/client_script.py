@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 
 def told(session, query):
-    """Give how many objects the server would read."""
+    """Return how many objects the server would read."""
     lines = [row.plan for row in session.sql(f"EXPLAIN SKIPPING {query}").collect()]
     return next(line.split(";")[0].strip() for line in lines if " objects" in line)
 

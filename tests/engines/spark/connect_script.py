@@ -80,7 +80,7 @@ def queries(spark, data):
 
 
 def answer(spark, df):
-    """Give the rows, in order of their first column, and what was skipped, told in two ways."""
+    """Return the rows, in order of their first column, and what was skipped, told in two ways."""
     with skipstone.skipping_stats(spark) as stats:
         rows = sorted(row[0] for row in df.collect())
     (last,) = skipstone.last_query(spark)

@@ -77,14 +77,14 @@ appender.console.filter.threshold.level = warn
 
 
 def logging_to(file: Path) -> dict[str, str]:
-    """Give the setting by which a program logs to a file."""
+    """Return the setting by which a program logs to a file."""
     properties = file.with_suffix(".properties")
     properties.write_text(LOGGING.format(file=file))
     return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={properties}"}
 
 
 def settings(**more: str) -> dict[str, str]:
-    """Give the settings of a program with a companion (``__`` stands for a dot)."""
+    """Return the settings of a program with a companion (``__`` stands for a dot)."""
     own = {
         "spark.jars": str(bridge_jar()),
         "spark.sql.extensions": EXTENSION,
@@ -102,7 +102,7 @@ def settings(**more: str) -> dict[str, str]:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Give the environment of a program."""
+    """Return the environment of a program."""
     paths = os.pathsep.join(filter(None, [str(REPOSITORY), str(REPOSITORY / "src"), os.environ.get("PYTHONPATH", "")]))
     return {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable, **more}
 
@@ -190,7 +190,7 @@ class Program:
 
 
 def children(parent: int) -> list[int]:
-    """Give the companions that a JVM has."""
+    """Return the companions that a JVM has."""
     found = []
     for entry in Path("/proc").iterdir():
         with suppress(OSError, ValueError):

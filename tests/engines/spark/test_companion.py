@@ -20,7 +20,7 @@ READ = f"Skipstone: read {KEPT} of {OBJECTS} objects"
 
 @pytest.fixture(scope="module")
 def lake(spark, tmp_path_factory):
-    """Give a dataset of eight objects, with an index on their ids."""
+    """Return a dataset of eight objects, with an index on their ids."""
     folder = str(tmp_path_factory.mktemp("lake") / "ids")
     spark.range(0, 80, 1, OBJECTS).selectExpr("id", "concat('n', id) AS name").write.parquet(folder)
     Dataset.for_path(spark, folder).create_indexes(MinMaxIndex("id"))
@@ -247,7 +247,7 @@ def test_what_cannot_start_is_said_once(lake, tmp_path, case):
 
 
 def _mistake(case: str, folder: Path) -> tuple[dict[str, str], str]:
-    """Give settings of a companion that cannot start, and what is said of it."""
+    """Return settings of a companion that cannot start, and what is said of it."""
     match case:
         case "no python":
             return {"python": "/no/such/python"}, "Cannot run program"

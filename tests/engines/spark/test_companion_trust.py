@@ -14,7 +14,7 @@ from skipstone.errors import KeyProviderError, PluginError
 
 
 def told(**changed: str) -> dict[str, str]:
-    """Give what the bridge tells its child."""
+    """Return what the bridge tells its child."""
     return {
         "SKIPSTONE_BRIDGE_HASH": source_hash(),
         "SKIPSTONE_BRIDGE_VERSION": __version__,

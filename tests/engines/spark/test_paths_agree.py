@@ -110,7 +110,7 @@ def test_aggregates_equal_arrow_where_footers_prove_nothing(spark, tmp_path, dat
 
 
 def footers_serve(spark, df, *columns):
-    """Say how many objects' footers suffice, after checking them against what reading gives."""
+    """Return how many objects' footers suffice, after checking them against what reading gives."""
     bound = bind(df, *map(MinMaxIndex, columns))
     source, listed = source_and_objects(df)
     found = collect_from_footers(source, listed, bound)

@@ -24,7 +24,7 @@ def logs(spark, tmp_path_factory):
 
 
 def remedies(logs, predicate):
-    """Give the indexes that the explanation names for the first reason."""
+    """Return the indexes that the explanation names for the first reason."""
     (line,) = [text for text in str(logs.explain(predicate)).splitlines() if "no index serves" in text]
     return line.partition("; ")[2]
 

@@ -19,7 +19,7 @@ def data(spark, tmp_path_factory):
 
 
 def scans_of_last_query(spark, called="SkipstoneScan"):
-    """Give the metrics of each node of that name in the plan of the latest query, as the SQL tab shows them."""
+    """Return the metrics of each node of that name in the plan of the latest query, as the SQL tab shows them."""
     spark._jsc.sc().listenerBus().waitUntilEmpty()
     store = spark._jsparkSession.sharedState().statusStore()
     execution = store.executionsList().last().executionId()

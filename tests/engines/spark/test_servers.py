@@ -50,7 +50,7 @@ class Cursor:
         return self.cursor.fetchall() if self.cursor.description else []
 
     def reads(self, query):
-        """Give how many objects a query reads, and of how many."""
+        """Return how many objects a query reads, and of how many."""
         lines = "\n".join(row[0] for row in self.sql(f"EXPLAIN SKIPPING {query}"))
         found = re.search(r"reads (\d+) of (\d+) objects", lines)
         assert found, lines
@@ -211,7 +211,7 @@ CLIENTS = 4
 
 
 def resident(pid):
-    """Give the memory and the threads that a process has."""
+    """Return the memory and the threads that a process has."""
     fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     return int(fields["VmRSS"].split()[0]) / 1024, int(fields["Threads"])
 

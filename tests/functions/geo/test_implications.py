@@ -31,7 +31,7 @@ RING = "POLYGON ((0 0, 8 0, 8 8, 0 8, 0 0), (2 2, 6 2, 6 6, 2 6, 2 2))"
 
 
 def registered(*, lat_first=True):
-    """Give the set as ``register`` would, with made-up identities."""
+    """Return the set as ``register`` would, with made-up identities."""
     known = {f"id {name}": GeoFunction(found[0], lat_first, name) for name, found in functions.FUNCTIONS.items()}
     return RegisteredFunctions(known, frozenset(name.lower() for name in functions.FUNCTIONS), _evaluated)
 
@@ -57,7 +57,7 @@ def real(value):
 
 
 def row_functions(*, lat_first=True):
-    """Give the functions of the set for one row, and the canonical predicate, for the row-level truth."""
+    """Return the functions of the set for one row, and the canonical predicate, for the row-level truth."""
     made = {
         name: lambda *values, name=name: plain(functions.evaluate(name, values, lat_first=lat_first))
         for name in functions.FUNCTIONS

@@ -70,7 +70,7 @@ def lake(tmp_path, monkeypatch):
 
 
 def versions(module, attribute="f"):
-    """Give the versions for a function that is pickled by name."""
+    """Return the versions for a function that is pickled by name."""
     return package_versions(packages_named(by_name(module, attribute)))
 
 

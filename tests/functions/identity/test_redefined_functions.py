@@ -33,7 +33,7 @@ _raw = map("raw-{}".format, count())
 
 
 def identity_of(function, raw=None, settings=None, name="f"):
-    """Give the identity of a function that is pickled by reference."""
+    """Return the identity of a function that is pickled by reference."""
     command = function if isinstance(function, bytes) else pickle.dumps(function)
     return FunctionIdentities(settings or {}, lambda _: command).of(name, "python", raw or next(_raw))
 
@@ -188,7 +188,7 @@ class Shown extends UDF1[Object, String] { def call(o: Object): String = o.toStr
 
 
 def as_in_a_notebook(function):
-    """Give a function of no module: the sources of one, and of all that it imports, are part of an identity."""
+    """Return a function of no module: the sources of one, and of all that it imports, are part of an identity."""
     cell = {"__name__": "__main__"}
     return FunctionType(function.__code__, cell, function.__name__, function.__defaults__, function.__closure__)
 

@@ -15,7 +15,7 @@ _EPOCH = date(1970, 1, 1)
 
 
 def _at(year: int, month: int, day: int, hour: float = 0) -> int:
-    """Give the second of a moment in UTC."""
+    """Return the second of a moment in UTC."""
     return int((date(year, month, day) - _EPOCH).days * 86_400 + hour * 3600)
 
 
@@ -38,7 +38,7 @@ def surroundings() -> Surroundings:
 
 
 def offset(zone: str, instant: int) -> int:
-    """Give the offset that holds at an instant, in microseconds."""
+    """Return the offset that holds at an instant, in microseconds."""
     first, transitions = ZONES[zone]
     for second, after in transitions:
         if instant >= second * 1_000_000:
@@ -47,12 +47,12 @@ def offset(zone: str, instant: int) -> int:
 
 
 def local(zone: str, instant: int) -> int:
-    """Give the local time of an instant."""
+    """Return the local time of an instant."""
     return instant + offset(zone, instant)
 
 
 def resolved(zone: str, wanted: int, preferred: int | None = None, *, start_of_day: bool = False) -> int:
-    """Give the instant of a local time as Java does: the earlier at a fold, later by the gap in a gap."""
+    """Return the instant of a local time as Java does: the earlier at a fold, later by the gap in a gap."""
     offsets = dict.fromkeys([ZONES[zone][0], *(after for _, after in ZONES[zone][1])])
     valid = [o * 1_000_000 for o in offsets if offset(zone, wanted - o * 1_000_000) == o * 1_000_000]
     if preferred in valid:
@@ -69,17 +69,17 @@ def resolved(zone: str, wanted: int, preferred: int | None = None, *, start_of_d
 
 
 def day_of(value: int) -> date:
-    """Give the date of a local time."""
+    """Return the date of a local time."""
     return _EPOCH + timedelta(days=value // DAY)
 
 
 def days(value: date) -> int:
-    """Give the number of a date."""
+    """Return the number of a date."""
     return (value - _EPOCH).days
 
 
 def start(value: date, unit: str) -> date:
-    """Give the first day of a date's period."""
+    """Return the first day of a date's period."""
     match unit:
         case "WEEK":
             return value - timedelta(days=value.weekday())
@@ -91,7 +91,7 @@ def start(value: date, unit: str) -> date:
 
 
 def date_trunc(zone: str, unit: str, instant: int) -> int:
-    """Give what ``date_trunc`` gives."""
+    """Return what ``date_trunc`` gives."""
     here = local(zone, instant)
     lengths = {"MINUTE": 60_000_000, "HOUR": HOUR, "DAY": DAY}
     if unit in lengths:
@@ -100,7 +100,7 @@ def date_trunc(zone: str, unit: str, instant: int) -> int:
 
 
 def text(zone: str, instant: int) -> str:
-    """Give what a cast to text gives."""
+    """Return what a cast to text gives."""
     here = local(zone, instant)
     of_day = here % DAY
     seconds = of_day // 1_000_000
@@ -109,7 +109,7 @@ def text(zone: str, instant: int) -> str:
 
 
 def moments(zone: str) -> list[int]:
-    """Give instants around all transitions of a zone, and around the ends of a year."""
+    """Return instants around all transitions of a zone, and around the ends of a year."""
     found = []
     for second, _ in [*ZONES[zone][1], (_at(2026, 1, 1), 0)]:
         found += [second * 1_000_000 + step * HOUR // 2 + more for step in range(-80, 81) for more in (-1, 0, 1)]

@@ -50,7 +50,7 @@ def indexed(url, prefix):
 
 
 def documents(url, prefix, name, query=None):
-    """Give the documents of an index by their ids."""
+    """Return the documents of an index by their ids."""
     send(url, "POST", f"{prefix}-{name}/_refresh")
     body = {"size": 10_000, "query": query or {"match_all": {}}}
     return {

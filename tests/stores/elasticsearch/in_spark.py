@@ -193,7 +193,7 @@ def test_a_mapping_conflict(spark, folder, url, prefix):
 
 
 def _documents(url, prefix, name, ending):
-    """Give the ids of documents by how they end, without that ending for the copies of heads."""
+    """Return the ids of documents by how they end, without that ending for the copies of heads."""
     send(url, "POST", f"{prefix}-{name}/_refresh")
     hits = send(url, "POST", f"{prefix}-{name}/_search", {"size": 1_000})["hits"]["hits"]
     for hit in hits:

@@ -19,7 +19,7 @@ _urls: dict[str, str] = {}
 
 
 def server(kind: str) -> str:
-    """Give the URL of a server, started when it is first asked for."""
+    """Return the URL of a server, started when it is first asked for."""
     if kind not in _urls:
         _urls[kind] = _running.enter_context(search_server(kind))
     return _urls[kind]

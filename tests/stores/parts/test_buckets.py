@@ -141,7 +141,7 @@ COUNTED = (0, 1, 300, 560, 900, 2_000, 4_000, 9_000, 30_000)
 
 @pytest.fixture(scope="module")
 def blocked():
-    """Give filters of many sizes, some not known, some without blocks; the hashes in each."""
+    """Return filters of many sizes, some not known, some without blocks; the hashes in each."""
     rng = np.random.default_rng(11)
     hashes = [random_hashes(rng, count) for count in COUNTED for _ in range(3)]
     made = [make_filter(pa.array(h, pa.int64()), 0.01, blocked=n % 3 > 0) for n, h in enumerate(hashes)]
@@ -311,7 +311,7 @@ def buckets_meter():
 
 
 def random_hashes(rng, count):
-    """Give what XXH64 might: all 64 bits are random."""
+    """Return what XXH64 might: all 64 bits are random."""
     return rng.integers(-(1 << 63), (1 << 63) - 1, count)
 
 
