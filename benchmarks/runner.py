@@ -47,29 +47,20 @@ LOGS = HERE / "output"
 
 
 def run_all(names: Sequence[str], scale: str, folder: Path) -> dict[str, Any]:
-    """Run benchmarks one after the other; what other runs on the same machine left in the results stays there."""
+    """Run benchmarks one after the other; what other runs left in the results stays there, with its own machine."""
     file = folder / f"{scale}.json"
-    here = machine.describe_machine()
-    results: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-    if _hardware(results.get("machine", {})) != _hardware(here):
-        results = {"runs": {}}
-    results = {"scale": scale, "machine": here, "runs": results["runs"]}
+    results: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"scale": scale, "runs": {}}
     folder.mkdir(parents=True, exist_ok=True)
+    measured: dict[str, Any] = {}
     for name in names:
+        here = machine.describe_machine()
         print(f"{name} …", file=sys.stderr, flush=True)
-        run = _run(name, scale)
-        run["commit"] = here["commit"]
-        results["runs"][name] = run
+        measured[name] = run = {**_run(name, scale), "commit": here["commit"], "machine": here}
         print(f"{name}: {run.get('failed', 'done')}, {run['seconds']:.0f} s", file=sys.stderr)
         if "failed" not in run:
+            results["runs"][name] = run
             file.write_text(json.dumps(results, indent=2) + "\n")
-    results["runs"] = {name: results["runs"][name] for name in names}
-    return results
-
-
-def _hardware(description: dict[str, Any]) -> tuple[Any, ...]:
-    """Return what must be equal for two runs to stand in one file."""
-    return tuple(description.get(k) for k in ("cores", "processor", "memory_gb", "system"))
+    return {"scale": scale, "runs": measured}
 
 
 def _run(name: str, scale: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The part of ``docs/experiments.md`` on joins, top-k, counts and TPC-H, from results of ``python -m benchmarks``."""
+"""The part of ``docs/experiments.md`` beyond the paper, from results of ``python -m benchmarks``."""
 
 from __future__ import annotations
 
@@ -41,22 +41,23 @@ def section(file: Path = RESULTS / "full.json") -> str:
     """Write up what was measured, a table for each benchmark."""
     results = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"runs": {}}
     lines = [f"## {TITLE}", "", TEXT, ""]
-    for name in ("joins", "top_k", "aggregates", "tpch", "tpch_10"):
+    for name in ("joins", "top_k", "aggregates", "tables", "tpch", "tpch_10"):
         run = results["runs"].get(name)
         if run is None:
             lines += [f"`{name}` has no result at the full scale yet.", ""]
             continue
         rows = run["rows"]
         queries = [row for row in rows if "objects_skipped" in row["details"]]
-        lines += [f"**{name}.** {_condition(run, run.get('machine', results['machine']))}", ""]
+        lines += [f"**{name}.** {_condition(run)}", ""]
         lines += ["| what | measured | spread | of the best | processor time | to reach |", "|---|---|---|---|---|---|"]
         lines += [_line(row) for row in rows if row not in queries]
         lines += ["", *(_queries(queries) if queries else ())]
     return "\n".join(lines)
 
 
-def _condition(run: dict[str, Any], machine: dict[str, Any]) -> str:
+def _condition(run: dict[str, Any]) -> str:
     """Return what the figures hold for."""
+    machine = run["machine"]
     conditions = "; ".join(dict.fromkeys(row["conditions"] for row in run["rows"]))
     return (
         f"{conditions}. {machine['cores']} cores ({machine['processor']}), {machine['memory_gb']:.0f} GB, "

@@ -56,12 +56,12 @@ def test_a_query_is_told_by_medians_best_and_processor_time():
 
 
 def test_the_page_has_what_was_measured(tmp_path):
-    run = {"when": "2026-01-02T03:04", "seconds": 12.0, "load_before": 0.3, "commit": "abc"}
+    machine = {"cores": 2, "processor": "P", "memory_gb": 25.3, "pyspark": "4.3.0"}
+    run = {"when": "2026-01-02T03:04", "seconds": 12.0, "load_before": 0.3, "commit": "abc", "machine": machine}
     star = Row("star", 19.6, "x", 10, "8,192 objects", at_least=True, low=16.4, high=25.8, details={"of_best": 17.0})
     asking = Row("asking", 39.2, "ms", 30, "8,192 objects")
     rows = [row.described() for row in benchmark._rows({"Q1": QUERY}, 1, small=False)]
     results = {
-        "machine": {"cores": 2, "processor": "P", "memory_gb": 25.3, "pyspark": "4.3.0"},
         "runs": {"joins": {**run, "rows": [star.described(), asking.described()]}, "tpch": {**run, "rows": rows}},
     }
     (tmp_path / "full.json").write_text(json.dumps(results))
@@ -71,4 +71,4 @@ def test_the_page_has_what_was_measured(tmp_path):
     assert "**joins.** 8,192 objects. 2 cores (P), 25 GB, Spark 4.3.0; load 0.3 at the start, 12 s in all" in text
     assert "| Q1 | 3 s | 0.5 | 0.25 | 0.25 | 0.667 | 25 %, 75 % | 40 %, 80 % | 50 ms | ≤ 1.05: met |" in text
     assert "`top_k` has no result at the full scale yet." in text
-    assert reach.section(tmp_path / "none.json").count("no result") == 5
+    assert reach.section(tmp_path / "none.json").count("no result") == 6
