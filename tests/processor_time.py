@@ -82,7 +82,7 @@ class ProcessorTime:
         self._files += Counter(getattr(node, "workeroutput", {}).get("processor_time", {}))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-        """Return the sum, and with ``--durations=N`` the dearest files."""
+        """Write the sum, and with ``--durations=N`` the dearest files."""
         terminalreporter.write_line(f"processor time: {sum(self._files.values()):,.0f} s")
         if dearest := config.option.durations:
             for file, seconds in self._files.most_common(dearest):
