@@ -26,6 +26,9 @@ FILE = {"delta": "_metadata.file_name", "iceberg": "element_at(split(_file, '/')
 NUMBERS, TEXTS = ("integer", "decimal", "float"), ("string", "binary")
 PAIRS, LONG_PAIRS, EXECUTED = 100, 500, 0.1
 
+# Fixtures: what is broken here is mended as it is there.
+nothing_remembered, reading_here = test_mutations.nothing_remembered, test_mutations.reading_here
+
 
 class TableCampaign(Campaign):
     """A campaign on a table, whose snapshot names the files."""
@@ -95,8 +98,8 @@ def bench(request, spark, tmp_path_factory):
     return TableBench(spark, tmp_path_factory.mktemp(request.param) / "data", request.param)
 
 
-def test_nothing_is_wrong_with_the_rules_as_they_are(bench, tmp_path, monkeypatch):
-    test_mutations.test_nothing_is_wrong_with_the_rules_as_they_are(bench, tmp_path, monkeypatch)
+def test_nothing_is_wrong_with_the_rules_as_they_are(bench, tmp_path, reading_here):
+    test_mutations.test_nothing_is_wrong_with_the_rules_as_they_are(bench, tmp_path, reading_here)
 
 
 @pytest.mark.parametrize("blur", test_ignorance.BLURS)
@@ -110,5 +113,5 @@ def test_broken_at_query_time(bench, monkeypatch, name):
 
 
 @pytest.mark.parametrize("name", test_mutations.AT_INDEX_TIME)
-def test_broken_at_index_time(bench, tmp_path, monkeypatch, name):
-    test_mutations.test_broken_at_index_time(bench, tmp_path, monkeypatch, name)
+def test_broken_at_index_time(bench, tmp_path, monkeypatch, reading_here, name):
+    test_mutations.test_broken_at_index_time(bench, tmp_path, monkeypatch, reading_here, name)
