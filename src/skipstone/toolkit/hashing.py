@@ -28,8 +28,12 @@ def hash_expression(column: str) -> str:
 
 
 def element_hash_expression(array: str) -> str:
-    """Return the SQL that hashes each element of an array: NULL for a NULL element, and for a NULL array."""
-    return f"transform({array}, element -> CASE WHEN element IS NOT NULL THEN xxhash64(element) END)"
+    """Return the SQL that hashes each element of an array, from the last one on: NULL for a NULL element or array.
+
+    The elements are put in a new array first, by something that looks whether each is NULL.  ``transform`` reads all of
+    them, and a columnar reader may have an invalid number of a dictionary's entry in the place of NULL.
+    """
+    return f"transform(reverse({array}), element -> CASE WHEN element IS NOT NULL THEN xxhash64(element) END)"
 
 
 def spark_hash(value: Any, type_: str) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -101,6 +103,22 @@ def test_more_rows_than_go_at_once(spark, tmp_path):
     (found,) = assert_equal_as_rows(lambda: spark.read.parquet(str(tmp_path / "d")), *kinds, *others)
     assert found["row_count"] == 200_000
     assert len(found["2:values"]) == 160_000
+
+
+@pytest.mark.parametrize("off_heap", ["false", "true"])
+def test_elements_that_are_null_beside_a_small_dictionary(spark, tmp_path, off_heap):
+    """Where an element is NULL the reader has the number of an entry of the last row group's larger dictionary."""
+    (tmp_path / "d").mkdir()
+    arrays = [[n, n + 1, n + 2] for n in range(900)] + [[None, 1, None]] * 900
+    pq.write_table(
+        pa.table({"a": pa.array(arrays, pa.list_(pa.int32()))}), tmp_path / "d" / "x.parquet", row_group_size=900
+    )
+    with conf(spark, {"spark.sql.columnVector.offheap.enabled": off_heap}):
+        (found,) = assert_equal_as_rows(
+            lambda: spark.read.parquet(str(tmp_path / "d")), BloomFilterIndex("a"), ValueListIndex("a")
+        )
+    assert found["row_count"] == 1_800
+    assert sorted(found["1:values"]) == list(range(902))
 
 
 def test_columns_that_a_file_does_not_have(spark, tmp_path):
