@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from itertools import product
 from random import Random
 from typing import Any
@@ -14,6 +15,7 @@ from skipstone.expressions.normalize import ALWAYS
 from skipstone.expressions.tree import (
     And,
     Call,
+    Cast,
     Column,
     EqualNullSafe,
     EqualTo,
@@ -180,6 +182,41 @@ def test_a_reader_of_milliseconds_may_cut_a_timestamp(moment):
         assert truth(failing(predicate), {"t": cut}) is True
         assert truth(failing(predicate), {"t": cut + 1000}) is False
     assert truth(failing(LessThan(t, other)), {"t": cut}) is False
+
+
+@pytest.mark.parametrize("type_", ["tinyint", "smallint"])
+def test_a_reader_may_compare_wider_integers(type_):
+    x, one = Column("x", type_), Literal(1, type_)
+    narrowed = (
+        LessThan(x, one),
+        EqualTo(x, one),
+        EqualNullSafe(x, one),
+        NotEqualTo(x, one),
+        In(x, (one,)),
+        NotIn(x, (one,)),
+    )
+    others = (Not(LessThan(x, one)), Not(EqualTo(x, one)), LessThan(Cast(x, "int"), Literal(1, "int")))
+    for predicate in (*narrowed, *others):
+        assert failing(predicate) == ALWAYS
+    assert failing(IsNotNull(x)) == IsNull(x)
+    assert failing(IsNull(x)) == IsNotNull(x)
+
+
+@pytest.mark.parametrize(
+    ("value", "type_", "is_known"),
+    [
+        ("21474836.47", "decimal(20,2)", True),
+        ("21474836.48", "decimal(20,2)", False),
+        ("-21474836.48", "decimal(20, 2)", False),
+        ("2147483647", "decimal(38,0)", True),
+        ("9" * 38, "decimal(38,0)", False),
+        ("0." + "9" * 38, "decimal(38,38)", False),
+    ],
+)
+def test_a_reader_may_cut_the_digits_of_a_decimal(value, type_, is_known):
+    x, literal = Column("x", type_), Literal(Decimal(value), type_)
+    for predicate in (LessThan(x, literal), Not(EqualTo(literal, x)), NotIn(x, (Literal(Decimal(0), type_), literal))):
+        assert (failing(predicate) != ALWAYS) is is_known
 
 
 def test_nothing_is_said_of_what_changes_its_mind():

@@ -8,12 +8,14 @@ say more by labelling a vertex of ``failing(p)`` itself (docs/plugins.md).
 
 from __future__ import annotations
 
+from decimal import Context, Decimal
 from typing import TYPE_CHECKING
 
 from skipstone.expressions.normalize import ALWAYS, NEVER, normalize
 from skipstone.expressions.tree import (
     And,
     Call,
+    Column,
     Comparison,
     Contains,
     Element,
@@ -43,6 +45,9 @@ if TYPE_CHECKING:
 __all__ = ["failing"]
 
 _MILLISECOND = 1_000  # microseconds
+_NARROW = ("tinyint", "smallint")
+_LEAST_WIDE = 1 << 31
+_ROUGH = Context(prec=28)
 
 
 def failing(predicate: Expression) -> Expression:
@@ -62,6 +67,8 @@ def failing(predicate: Expression) -> Expression:
                                           operand is.  NaN is a value, and ``NOT x < 3`` is TRUE for it
     ``x IN (…)``, ``x NOT IN (…)``        ``NOT p``, or ``x IS NULL``: normalisation leaves no NULL in the list
     what readers take for another leaf    the same, or a row that satisfies ``p`` may be left out: see ``_left_out``
+    what readers may hold against values  TRUE: nothing is known, see ``_is_narrowed``
+    that a row does not have
     anything else, ``f(x)`` say           ``NOT p``, or ``p IS NULL``
     what may change its mind              TRUE: nothing is known
     ====================================  ==========================================================================
@@ -86,7 +93,7 @@ def _not_true(vertex: Expression) -> Expression:
             return And(tuple(map(_not_true, terms)))
         case Literal(value):
             return NEVER if value is True else ALWAYS
-    if not _is_known(vertex):
+    if not _is_known(vertex) or _is_narrowed(vertex):
         return ALWAYS
     match vertex:
         case IsNull(value):
@@ -148,6 +155,34 @@ def _left_out(leaf: Expression) -> tuple[Expression, ...]:
         case _:
             return ()
     return tuple(EqualTo(value, option) for option in values)
+
+
+def _is_narrowed(leaf: Expression) -> bool:
+    """Whether a Parquet reader may compare, for a leaf, other numbers than those that the rows have.
+
+    A filter is passed on in the type of the *file*, which may have another width than the column:
+
+    - a file of 32 bits gives a column of ``tinyint`` or ``smallint`` what remains of its values, and the filter is held
+      against the values: ``v < 0`` leaves out ``40000``, which is read as ``-25536``;
+    - of a decimal literal the file's width remains, so that ``v < 10000000000.00`` is ``v < -7273799.68`` for a file of
+      ``decimal(5,2)``.  What fits in 32 bits fits in every width that files have.
+
+    Filters of other types are passed on only where the literal's type is the file's, or is as wide.
+    """
+    if isinstance(leaf, IsNull | IsNotNull) or (isinstance(leaf, Not) and isinstance(leaf.child, IsNull | IsNotNull)):
+        return False
+    vertices = tuple(leaf.walk())
+    return any(v.type in _NARROW for v in vertices if isinstance(v, Column)) or any(
+        isinstance(v.value, Decimal) and _unscaled(v.value, v.type) >= _LEAST_WIDE
+        for v in vertices
+        if isinstance(v, Literal)
+    )
+
+
+def _unscaled(value: Decimal, type_: str) -> Decimal:
+    """Return how large a literal is in units of its type's scale, nearly."""
+    scale = type_.rpartition(",")[2].strip(" )")
+    return abs(value).scaleb(int(scale) if scale.isdigit() else 0, _ROUGH)
 
 
 def _is_zero(operand: Expression) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -230,6 +231,29 @@ def test_a_reader_that_cuts_timestamps_to_milliseconds(spark, tmp_path, where):
     for limit in (3, 4, 7):
         _by_top(spark, lambda n=limit: spark.read.parquet(path).where(asked).limit(n).groupBy().count())
     _by_top(spark, lambda: spark.read.parquet(path).where(asked).groupBy().count())
+
+
+@pytest.mark.parametrize(
+    ("type_", "read_as", "values", "where"),
+    [
+        (pa.int32(), "short", [[40_000, 40_001], [50_000], [1, 2]], "v < 0"),
+        (pa.int16(), "tinyint", [[200, 201], [1, 2]], "v <= -1"),
+        (pa.decimal128(5, 2), "decimal(20, 2)", [["1.00", "2.00"], ["30.00"]], "v < 10000000000.00"),
+        (pa.decimal128(18, 2), "decimal(38, 2)", [["1.00", "2.00"], ["30.00"]], "v < 92233720368547758.08"),
+    ],
+)
+def test_a_reader_that_compares_other_numbers_than_it_gives(spark, tmp_path, type_, read_as, values, where):
+    """It is passed the filter in the width of the file."""
+    objects = [{"v": pa.array([Decimal(v) if isinstance(v, str) else v for v in of], type_)} for of in values]
+    path = parquet(tmp_path / "t", *objects, store_decimal_as_integer=True)
+
+    def read():
+        return spark.read.schema(f"v {read_as}").parquet(path)
+
+    Dataset(read()).create_indexes(MinMaxIndex("v"))
+    for limit in (1, 2, 4):
+        _by_top(spark, lambda n=limit: read().where(where).limit(n).groupBy().count())
+    _by_top(spark, lambda: read().where(where).groupBy().agg(F.count("*"), F.count("v")))
 
 
 @pytest.mark.parametrize("setting", ["ignoreMissingFiles", "ignoreCorruptFiles"])
