@@ -229,7 +229,7 @@ class History:
             rows = [sorted(map(repr, self.spark.sql(f"SELECT * FROM {table}").collect())) for table in self.tables]
             told = [self.told_of(table) for table in self.tables]
         assert rows[0] == rows[1], "the twins have other rows"
-        assert told[0] == told[1], "the twins' commits tell other things"
+        assert told[0] == told[1], f"the twins' commits tell other things:\n{told[0]}\n{told[1]}"
 
     def run(self) -> None:
         try:
@@ -272,6 +272,6 @@ def run_all(spark: SparkSession, history: Callable[[int], History], chosen: Sequ
     )
     refused = [line for h in ran for line in h.log if "was refused" in line]
     assert len(refused) <= len(ran), refused
-    assert skipped > least * reads
     if len(ran) >= CORE:
+        assert skipped > least * reads
         assert standing > len(ran) / 5, "hardly a write read what is indexed"

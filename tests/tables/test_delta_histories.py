@@ -132,7 +132,8 @@ class DeltaHistory(History):
         path = self.path[table]
         told = []
         for commit in sorted(Path(path, "_delta_log").glob("*.json")):
-            (info,) = (line["commitInfo"] for line in map(json.loads, commit.open()) if "commitInfo" in line)
+            actions = map(json.loads, commit.read_text().splitlines())
+            (info,) = (action["commitInfo"] for action in actions if "commitInfo" in action)
             counts = {k: v for k, v in info["operationMetrics"].items() if k.startswith("num") and "Bytes" not in k}
             told.append((info["operation"], sorted(counts.items())))
         return told, self.changes(path) if self.feed else None
