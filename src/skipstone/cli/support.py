@@ -1,4 +1,4 @@
-"""What the commands share: a quiet Spark session, the spelling of indexes, and one way to print and to fail."""
+"""What the commands share: a quiet Spark session, the options of a dataset, and one way to print and to fail."""
 
 from __future__ import annotations
 
