@@ -186,7 +186,7 @@ def plan_scan(
     store
         Where the metadata is.
     functions
-        Tells whether a function in the predicate is the one whose results an index holds.
+        Whether a function in the predicate is the one whose results an index holds.
     chosen
         Whether to look at an index, given the root of its dataset and its name; by default all are looked at.
     assumed
