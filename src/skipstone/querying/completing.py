@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skipstone.expressions.normalize import ALWAYS, NEVER
+from skipstone.expressions.types import FLOATING
 from skipstone.querying.all_match import failing
 from skipstone.querying.plan import Decision, KnownFunctions, Plan, plan_scan, serving_indexes
-from skipstone.querying.top_k import FLOATING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -176,19 +176,11 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
     entry.matchNs = System.nanoTime() - matchStart
     if (entry.skipped > 0 && isTrue(Ordering, "false") && fs.bucketSpec.exists(_.sortColumnNames.nonEmpty)) {
       // The plan would rest on the order of the kept files, and a run that reads the others does not have it.
-      entry.notes = entry.notes :+ s"$Ordering makes plans depend on which files are read"
-      entry.kept = entry.total
-      entry.skipped = 0
-      entry.byTop = 0
-      entry.bytesSkipped = 0
+      entry.keepAll(s"$Ordering makes plans depend on which files are read")
     }
     if (entry.skipped > 0 && isTrue(MetadataOnly, "false")) {
       // Spark then answers from the partitions that are listed, whether or not their files hold a row.
-      entry.notes = entry.notes :+ s"$MetadataOnly makes answers depend on which files are listed"
-      entry.kept = entry.total
-      entry.skipped = 0
-      entry.byTop = 0
-      entry.bytesSkipped = 0
+      entry.keepAll(s"$MetadataOnly makes answers depend on which files are listed")
     }
     if (entry.skipped == 0) rel else {
       val wrapped = replace(rel, fs, new Decided(fs.location, version, listing, selected, keep, topped), keep, entry, still)
