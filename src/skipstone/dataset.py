@@ -23,7 +23,6 @@ from skipstone.indexing.ensure import ensure_indexes, missing_indexes
 from skipstone.indexing.estimate import Estimate, estimate_indexes
 from skipstone.indexing.index import Index
 from skipstone.indexing.refresh import refresh
-from skipstone.indexing.relation import Relation
 from skipstone.indexing.target import Target
 from skipstone.reporting.audit import Audit, audit_queries
 from skipstone.reporting.explain import Explanation, explain_scans
@@ -74,7 +73,7 @@ class Dataset:
             return
         self._spark: SparkSession = attach(df.sparkSession)
         self._scan = Client(self._spark).scan(classic_frame(df))
-        self._relation = Relation.of(self._scan.describe())
+        self._relation = self._scan.describe().relation
 
     @classmethod
     def for_path(

@@ -1,4 +1,4 @@
-"""How a scan reads its files: the bridge's description of a relation, and what of it changes the values that are read.
+"""How a scan reads its files: a relation as an engine describes it, and what of it changes the values that are read.
 
 Metadata describes values *as they were read*.  The same CSV with another separator, null value or schema is other data,
 so every index records its ``ReadProfile`` and serves only scans with the same one.  Every option counts as
@@ -12,11 +12,11 @@ import hashlib
 import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from skipstone.errors import DatasetError
 from skipstone.expressions.names import parse_column
-from skipstone.indexing.environment import JVM_ZONE, Environment
+from skipstone.indexing.environment import JVM_ZONE, VALUES, Environment
 from skipstone.indexing.records import ColumnRecord, ReadProfile
 
 if TYPE_CHECKING:
@@ -101,31 +101,6 @@ class Relation:
     reads_as: Mapping[str, str] = field(default_factory=dict)
     schemas: tuple[str, ...] = field(default=(), repr=False)
 
-    @classmethod
-    def of(cls, described: Mapping[str, Any]) -> Relation:
-        """Read the bridge's JSON."""
-        return cls(
-            roots=tuple(described["roots"]),
-            format=described["format"],
-            options=described["options"],
-            environments=tuple(
-                Environment(described[name]) for name in ("environment", "running") if name in described
-            ),
-            case_sensitive=described["conf"].get("caseSensitive") == "true",
-            skipstone={
-                k.removeprefix("spark.skipstone."): v
-                for k, v in described["conf"].items()
-                if k.startswith("spark.skipstone.")
-            },
-            schema_digest=described["schema_digest"],
-            has_variants=described.get("variants", False),
-            has_voids=described.get("voids", False),
-            table=described.get("table"),
-            table_location=described.get("table_location"),
-            reads_as={c["n"]: c["d"] for c in described.get("columns", ()) if c.get("d")},
-            schemas=(described["data_schema"], described["partition_schema"]) if "data_schema" in described else (),
-        )
-
     @property
     def is_table(self) -> bool:
         """Whether a table format's snapshot names the objects, which are then never written twice."""
@@ -142,6 +117,16 @@ class Relation:
             )
             raise DatasetError(msg)
         return roots[0]
+
+    @property
+    def reader_settings(self) -> Mapping[str, str]:
+        """The settings that change values for every index, of the session that the files belong to."""
+        return self.environments[0].groups.get(VALUES, {}) if self.environments else {}
+
+    @property
+    def folded_options(self) -> Mapping[str, str]:
+        """The options by their names in lower case: Spark's readers do not tell cases apart."""
+        return {name.lower(): value for name, value in self.options.items()}
 
     def profiles(self, columns: Iterable[ColumnRecord], groups: Iterable[str]) -> tuple[ReadProfile, ...]:
         """Return what must be equal for metadata of these columns to describe what this scan reads.

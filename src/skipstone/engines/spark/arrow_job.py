@@ -45,7 +45,7 @@ def collect_with_arrow(source: SparkSource, objects: Sequence[DataObject], bound
     frame, whole_up_to = source.read(objects)
     selected, plan = plan_inputs(frame, bound, whole_up_to, source.flaw)
     columns = Client(selected.sparkSession).column_batches(selected)
-    _bound_batches(selected.sparkSession, plan.types, source.described["format"], in_columns=columns is not None)
+    _bound_batches(selected.sparkSession, plan.types, source.relation.format, in_columns=columns is not None)
     context = source.spark.sparkContext
     ship(selected.sparkSession)
     payload = dump_for_executors(plan, [b.index for b in bound])

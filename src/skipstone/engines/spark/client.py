@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from pyspark.errors import PySparkException
 
 from skipstone.engines.spark.connect import classic_session
+from skipstone.engines.spark.description import ScanDescription
 from skipstone.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -242,9 +243,9 @@ class Scan:
     client: Client
     handle: Any
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> ScanDescription:
         """Describe what is read and how, as it is now."""
-        return dict(json.loads(self.handle.describe()))
+        return ScanDescription.of(json.loads(self.handle.describe()))
 
     def pinned(self, settings: Mapping[str, str]) -> Scan:
         """Return the scan in a clone of its session that nobody else has, with these settings besides."""

@@ -46,6 +46,6 @@ def collect(source: SparkSource, objects: Sequence[DataObject], bound: Sequence[
 def _collect_by_reading(source: SparkSource, objects: Sequence[DataObject], bound: Sequence[BoundIndex]) -> pa.Table:
     """Collect by reading the columns."""
     aggregates = None if must_be_silent(bound) else aggregates_of(bound)
-    if aggregates is not None and prefers_aggregates(source.described["format"], bound):
+    if aggregates is not None and prefers_aggregates(source.relation.format, bound):
         return collect_with_aggregates(source, objects, bound, aggregates)
     return collect_with_arrow(source, objects, bound)

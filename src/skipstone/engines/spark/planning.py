@@ -24,6 +24,7 @@ from skipstone.engines.spark.bridge.presence import require_bridge
 from skipstone.engines.spark.choice import CHOICE, Choice
 from skipstone.engines.spark.client import Client
 from skipstone.engines.spark.connect import classic_session
+from skipstone.engines.spark.description import read_relation
 from skipstone.engines.spark.evaluation import SparkPartEvaluator
 from skipstone.engines.spark.functions import query_identities
 from skipstone.engines.spark.hadoop import file_system_for
@@ -90,7 +91,7 @@ class SparkPlanner:
 
     def _planned(self, key: int, request: dict[str, Any]) -> Plan:
         """Plan one scan, and remember the plan; what Skipstone refuses on purpose is said."""
-        relation = Relation.of(request["relation"])
+        relation = read_relation(request["relation"])
         if request.get("rehearsal"):
             return self._rehearsed(relation, request["condition"])
         complain_once(relation.skipstone, registry.store_settings())
