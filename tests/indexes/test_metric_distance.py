@@ -17,10 +17,10 @@ from tests.functions.distances.truth import FINITE, FUNCTIONS, POINTS, WORDS, l2
 from skipstone.errors import SettingError, UnsupportedTypeError
 from skipstone.expressions import tree
 from skipstone.expressions.tree import And, Call, Column, In, Literal, Not
-from skipstone.functions.distances import metrics as _metrics
 from skipstone.functions.distances import own_metrics as _own_metrics
+from skipstone.functions.distances import vector_metrics as _metrics
 from skipstone.functions.distances import vectorised
-from skipstone.functions.distances.metrics import FUNCTIONS_VERSION, METRICS, Tolerance
+from skipstone.functions.distances.vector_metrics import FUNCTIONS_VERSION, METRICS, Tolerance
 from skipstone.indexes.metric_distance import balls as _balls
 from skipstone.indexes.metric_distance import index as metric_distance
 from skipstone.indexes.metric_distance.index import MetricDistanceIndex

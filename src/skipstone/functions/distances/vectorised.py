@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from skipstone.functions.distances.metrics import METRICS, VectorMetric, distances_between, one_less_cosine
+from skipstone.functions.distances.vector_metrics import METRICS, VectorMetric, distances_between, one_less_cosine
 
 __all__ = ["FUNCTIONS"]
 
