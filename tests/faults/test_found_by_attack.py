@@ -19,8 +19,9 @@ from skipstone.engines.spark.description import ScanDescription, read_relation
 from skipstone.engines.spark.planning import SparkPlanner
 from skipstone.errors import CommitConflictError, KeyUnavailableError, MetadataCorruptError, MetadataStoreError
 from skipstone.indexing import repair
+from skipstone.indexing.profiles import profile_difference
 from skipstone.indexing.records import ColumnRecord
-from skipstone.indexing.relation import Relation, profile_difference
+from skipstone.indexing.relation import Relation
 from skipstone.stores.cache import ByteCache
 from skipstone.stores.elasticsearch.client import Answer
 from skipstone.stores.elasticsearch.directory import Chunk, StoredColumn, chunk_ids

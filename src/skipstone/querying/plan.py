@@ -14,14 +14,14 @@ from skipstone import registry
 from skipstone.errors import SkipstoneError
 from skipstone.expressions.tree import And, Call, Column, Expression, IsNotNull, Or
 from skipstone.indexing.environment import MACHINE, SESSION, TIMESTAMPS
-from skipstone.indexing.records import ColumnRecord
-from skipstone.indexing.relation import (
+from skipstone.indexing.profiles import (
     changing_partitions,
     column_difference,
     depends_on_zone_of_old,
     profile_difference,
     without_jvm_zone,
 )
+from skipstone.indexing.records import ColumnRecord
 from skipstone.querying.distrust import distrusted
 from skipstone.querying.generate_clause import generate_clause
 from skipstone.querying.sentences import (
