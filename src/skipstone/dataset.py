@@ -8,12 +8,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, overload
 
 from skipstone import registry
+from skipstone.engines.spark.attach import attach, planner_of
 from skipstone.engines.spark.client import Client, is_predicate, is_query, said_by
 from skipstone.engines.spark.connect import classic_frame
 from skipstone.engines.spark.described import described
-from skipstone.engines.spark.planning import attach, planner_of, store_for
 from skipstone.engines.spark.sampling import SampledSource
 from skipstone.engines.spark.served import files, is_served, not_from_a_client, served_table
+from skipstone.engines.spark.session_store import store_for
 from skipstone.engines.spark.source import SparkSource
 from skipstone.errors import DatasetError, IndexingError, SkipstoneError
 from skipstone.indexing.create import create_indexes
