@@ -24,9 +24,10 @@ from benchmarks import data, synthetic
 from benchmarks.measures import Row, Sample, Subject, interleave, ratio
 from benchmarks.memory import QUERIES
 from benchmarks.session import optimize
+from skipstone.engines.spark.attach import fill_registry
 from skipstone.engines.spark.bridge.build import bridge_jar
 from skipstone.engines.spark.bridge.presence import EXTENSION
-from skipstone.engines.spark.planning import SparkPlanner, _fill_registry
+from skipstone.engines.spark.planning import SparkPlanner
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,7 +85,7 @@ def _planning(*, small: bool) -> list[Row]:
         optimize(df.where(f"a = {5 * OBJECTS}"))
         first = time.perf_counter() - started
         theirs = bridge.registered()
-        _fill_registry()
+        fill_registry()
         ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
         ours = SparkPlanner(spark)
         scala: Any = getattr(getattr(spark._jvm.org.apache.spark.sql.skipstone, "Bridge$"), "MODULE$")

@@ -19,7 +19,7 @@ from benchmarks import data, synthetic
 from benchmarks.measures import Row, Sample, Subject, interleave
 from benchmarks.planning import _hollow_predicates
 from benchmarks.session import enable, optimize, session
-from skipstone.engines.spark.planning import store_for
+from skipstone.engines.spark.session_store import store_for
 from skipstone.settings import own_settings
 
 if TYPE_CHECKING:

@@ -72,7 +72,7 @@ def _run(name: str, scale: str) -> dict[str, Any]:
 def run_child(arguments: list[str], log: Path, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Run a module that writes its answer as JSON to the file that ``--child`` names, with some environment besides.
 
-    Gives when it ran, its seconds, the load before it, and ``answer``, or ``failed`` with the end of its log.
+    Return when it ran, its seconds, the load before it, and ``answer``, or ``failed`` with the end of its log.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     load = machine.load()

@@ -151,7 +151,7 @@ def column_of(file: Path, column: str) -> pa.Array:
 
 
 def _distinct(files: list[Path], column: str) -> Iterator[tuple[int, pa.Array, np.ndarray]]:
-    """Give, for each object, the distinct values of a column and how many rows have each."""
+    """Yield, for each object, the distinct values of a column and how many rows have each."""
     for place, file in enumerate(files):
         counted = column_of(file, column).value_counts()
         yield place, counted.field("values"), counted.field("counts").to_numpy()

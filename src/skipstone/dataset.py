@@ -8,12 +8,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, overload
 
 from skipstone import registry
+from skipstone.engines.spark.attach import attach, planner_of
 from skipstone.engines.spark.client import Client, is_predicate, is_query, said_by
 from skipstone.engines.spark.connect import classic_frame
 from skipstone.engines.spark.described import described
-from skipstone.engines.spark.planning import attach, planner_of, store_for
 from skipstone.engines.spark.sampling import SampledSource
 from skipstone.engines.spark.served import files, is_served, not_from_a_client, served_table
+from skipstone.engines.spark.session_store import store_for
 from skipstone.engines.spark.source import SparkSource
 from skipstone.errors import DatasetError, IndexingError, SkipstoneError
 from skipstone.indexing.create import create_indexes
@@ -23,7 +24,6 @@ from skipstone.indexing.ensure import ensure_indexes, missing_indexes
 from skipstone.indexing.estimate import Estimate, estimate_indexes
 from skipstone.indexing.index import Index
 from skipstone.indexing.refresh import refresh
-from skipstone.indexing.relation import Relation
 from skipstone.indexing.target import Target
 from skipstone.reporting.audit import Audit, audit_queries
 from skipstone.reporting.explain import Explanation, explain_scans
@@ -74,7 +74,7 @@ class Dataset:
             return
         self._spark: SparkSession = attach(df.sparkSession)
         self._scan = Client(self._spark).scan(classic_frame(df))
-        self._relation = Relation.of(self._scan.describe())
+        self._relation = self._scan.describe().relation
 
     @classmethod
     def for_path(

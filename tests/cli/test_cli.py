@@ -26,7 +26,9 @@ from skipstone import (
 )
 from skipstone.cli.indexes import parse_index, shorthand
 from skipstone.cli.main import app
-from skipstone.cli.support import Output, failing_politely, pairs
+from skipstone.cli.output import Output
+from skipstone.cli.session import pairs
+from skipstone.cli.support import failing_politely
 from skipstone.errors import IndexingError, SettingError
 
 OBJECTS = 6

@@ -1,6 +1,8 @@
 """The walk-through and the example package: what a plug-in author reads and copies must work as it stands."""
 
 import ast
+import importlib
+import inspect
 import os
 import re
 import runpy
@@ -11,8 +13,10 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
-from skipstone import Index, registry
+import skipstone
+from skipstone import Clause, Filter, Index, MetadataType, registry, toolkit
 from skipstone.expressions import tree
+from skipstone.querying.clause import lookups_of
 from skipstone.testing import assert_sound
 
 pytestmark = pytest.mark.slow
@@ -62,6 +66,55 @@ def test_the_example_of_the_toolkit_loses_no_row(monkeypatch):
     names = {"__name__": "toolkit_example"}
     exec(compile(re.search(r"```python\n(.*?)```", section, re.DOTALL)[1], "docs/plugins.md", "exec"), names)
     assert assert_sound(names["GreatestIndex"]("n"), {"n": "int"}).skipped > 0
+
+
+def test_the_example_of_lookups_loses_no_row_and_looks_up_what_it_says(monkeypatch):
+    monkeypatch.setattr(registry, "_index_types", dict(registry._index_types))
+    section = (ROOT / "docs" / "plugins.md").read_text().partition("## Fields of which little is looked at")[2]
+    names = {"__name__": "lookup_example"}
+    exec(compile(re.search(r"```python\n(.*?)```", section, re.DOTALL)[1], "docs/plugins.md", "exec"), names)
+    index = names["SeenIndex"]("n")
+    assert assert_sound(index, {"n": "int"}).skipped > 0
+    assert lookups_of(names["SeenClause"](index, 7)) == {(index, "values"): toolkit.Lookup(values=(7,))}
+
+
+TOOLKIT = re.findall(
+    r"^\| `((?:toolkit|indexing|querying)/\w+)\.py` \| (.*) \|$",
+    (ROOT / "docs" / "plugins.md").read_text().partition("## The toolkit")[2].partition("\n## ")[0],
+    re.MULTILINE,
+)
+FIELDS = {"lower", "upper", "null_count", "nan_count"}
+"""Stored fields, which the table names as well."""
+NO_NAMES = {"None", "xxhash64", "of", "n"}
+CONTRACTS = {"Index": Index, "MetadataType": MetadataType, "Clause": Clause, "Filter": Filter}
+
+
+@pytest.mark.parametrize(("path", "said"), TOOLKIT, ids=[path for path, _ in TOOLKIT])
+def test_the_toolkit_has_what_its_table_names(path, said):
+    module = importlib.import_module("skipstone." + path.replace("/", "."))
+    classes = [
+        thing for thing in vars(module).values() if inspect.isclass(thing) and thing.__module__ == module.__name__
+    ]
+    named = set(re.findall(r"`(\w+)(?:\(\w*\))?`", said)) - NO_NAMES - FIELDS
+    assert named
+    for name in named:
+        assert hasattr(toolkit, name) or any(hasattr(one, name) for one in classes), name
+        assert hasattr(module, name) or any(hasattr(one, name) for one in classes), name
+    for name, attribute in re.findall(r"`(\w+)\.(\w+)`", said):
+        assert hasattr(CONTRACTS[name], attribute), f"{name}.{attribute}"
+
+
+def test_the_table_of_the_toolkit_has_all_its_modules():
+    here = {f"toolkit/{path.stem}" for path in (ROOT / "src" / "skipstone" / "toolkit").glob("[a-z]*.py")}
+    assert here <= {path for path, _ in TOOLKIT}
+
+
+def test_built_in_types_use_the_interface_of_plug_ins_and_no_other():
+    public = {*skipstone.__all__, *toolkit.__all__}
+    for path in (ROOT / "src" / "skipstone" / "indexes").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and re.match(r"skipstone\.(indexing|querying|toolkit)\b", node.module):
+                assert {alias.name for alias in node.names} <= public, f"{path.name}: {node.module}"
 
 
 def test_a_clause_that_forgets_the_longest_is_caught(longest_index, monkeypatch):

@@ -7,6 +7,7 @@ thousands of faults fit into a minute.
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ import pyarrow.parquet as pq
 
 from skipstone import MinMaxIndex, ValueListIndex
 from skipstone.engines.spark.columns import bind_indexes
+from skipstone.engines.spark.description import ScanDescription
 from skipstone.engines.spark.functions import FunctionIdentities
 from skipstone.errors import IndexNotFoundError
 from skipstone.expressions.tree import (
@@ -42,7 +44,6 @@ from skipstone.indexing.drop import drop_indexes
 from skipstone.indexing.failures import ReadFailedError
 from skipstone.indexing.objects import DataObject
 from skipstone.indexing.refresh import refresh
-from skipstone.indexing.relation import Relation
 from skipstone.indexing.target import Target
 from skipstone.querying.plan import plan_scan
 from skipstone.querying.prune import prune
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    from skipstone.indexing.relation import Relation
     from skipstone.indexing.report import IndexingReport
     from skipstone.indexing.source import BoundIndex
     from skipstone.querying.plan import Plan
@@ -98,21 +100,23 @@ class Answers:
     said: list[str] = field(default_factory=list)
 
 
-def described(folder: Path) -> dict[str, Any]:
+def described(folder: Path) -> ScanDescription:
     """Describe a plain scan of a folder of Parquet files, as the bridge does."""
     fields = [
         {"name": f.name, "type": {"int64": "long"}.get(str(f.type), str(f.type)), "nullable": True, "metadata": {}}
         for f in SCHEMA
     ]
-    return {
+    said = {
         "roots": [f"file:{folder}"],
         "format": "parquet",
         "options": {},
         "conf": {"caseSensitive": "false"},
         "schema_digest": "",
-        "data_schema": {"type": "struct", "fields": fields},
-        "partition_schema": {"type": "struct", "fields": []},
+        "columns": [],
+        "data_schema": json.dumps({"type": "struct", "fields": fields}),
+        "partition_schema": json.dumps({"type": "struct", "fields": []}),
     }
+    return ScanDescription.of(said)
 
 
 class Source:
@@ -122,7 +126,7 @@ class Source:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.relation = Relation.of(described(folder))
+        self.relation = described(folder).relation
 
     def relation_now(self) -> Relation:
         return self.relation

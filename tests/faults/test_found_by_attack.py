@@ -15,11 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from skipstone import MinMaxIndex, ValueListIndex, indexes, registry
+from skipstone.engines.spark.description import ScanDescription, read_relation
 from skipstone.engines.spark.planning import SparkPlanner
 from skipstone.errors import CommitConflictError, KeyUnavailableError, MetadataCorruptError, MetadataStoreError
 from skipstone.indexing import repair
+from skipstone.indexing.profiles import profile_difference
 from skipstone.indexing.records import ColumnRecord
-from skipstone.indexing.relation import Relation, profile_difference
+from skipstone.indexing.relation import Relation
 from skipstone.stores.cache import ByteCache
 from skipstone.stores.elasticsearch.client import Answer
 from skipstone.stores.elasticsearch.directory import Chunk, StoredColumn, chunk_ids
@@ -276,5 +278,7 @@ def test_how_files_are_read_is_shown_without_credentials():
         "conf": {"spark.skipstone.elasticsearch.password": SECRET},
         "schema_digest": "",
     }
-    assert "file:/lake" in repr(Relation.of(described))
-    assert SECRET not in repr(Relation.of(described))
+    assert "file:/lake" in repr(read_relation(described))
+    assert SECRET not in repr(read_relation(described))
+    whole = {**described, "columns": [], "data_schema": "", "partition_schema": ""}
+    assert SECRET not in repr(ScanDescription.of(whole))

@@ -10,7 +10,7 @@ import pytest
 
 from skipstone import MinMaxIndex, ValueListIndex
 from skipstone.cli.main import _print_report
-from skipstone.cli.support import Output
+from skipstone.cli.output import Output
 from skipstone.errors import CommitConflictError, IndexNotFoundError, MetadataCorruptError, MetadataTooNewError
 from skipstone.stores.parquet.filesystem import LocalFileSystem
 from skipstone.stores.parquet.store import ParquetStore

@@ -17,10 +17,11 @@ from tests.functions.distances.truth import FINITE, FUNCTIONS, POINTS, WORDS, l2
 from skipstone.errors import SettingError, UnsupportedTypeError
 from skipstone.expressions import tree
 from skipstone.expressions.tree import And, Call, Column, In, Literal, Not
-from skipstone.functions.distances import metrics as _metrics
 from skipstone.functions.distances import own_metrics as _own_metrics
+from skipstone.functions.distances import vector_metrics as _vector_metrics
 from skipstone.functions.distances import vectorised
-from skipstone.functions.distances.metrics import FUNCTIONS_VERSION, METRICS, Tolerance
+from skipstone.functions.distances.metric import FUNCTIONS_VERSION, Metric, Tolerance
+from skipstone.functions.distances.metrics import METRICS
 from skipstone.indexes.metric_distance import balls as _balls
 from skipstone.indexes.metric_distance import index as metric_distance
 from skipstone.indexes.metric_distance.index import MetricDistanceIndex
@@ -575,7 +576,7 @@ def check_gap(origins, predicates):
 
 
 def test_an_own_metric_is_a_metric_like_any_other():
-    assert isinstance(MetricDistanceIndex("c", metric="gap", origins=[0]).measure, _metrics.Metric)
+    assert isinstance(MetricDistanceIndex("c", metric="gap", origins=[0]).measure, Metric)
     assert MetricDistanceIndex("c", metric="gap", origins=[0]).functions == ("gap",)
     assert MetricDistanceIndex("c").measure is METRICS["euclidean"]
 
@@ -804,7 +805,7 @@ MUTATIONS = {
     ),
     "a cosine is an angle": (metric_distance, "one_less_cosine", lambda angle: angle * 2, "cosine"),
     "bounds of the globe moved inwards": (
-        _metrics.Haversine, "tolerance", lambda self, kind: Tolerance(-0.2), "globe",
+        _vector_metrics.Haversine, "tolerance", lambda self, kind: Tolerance(-0.2), "globe",
     ),
     "the nearest point taken for all": (
         metric_distance.Ball, "holding",

@@ -15,7 +15,8 @@ import pytest
 
 import skipstone
 from skipstone import Dataset, MinMaxIndex
-from skipstone.engines.spark.planning import SparkPlanner, planner_of
+from skipstone.engines.spark.attach import planner_of
+from skipstone.engines.spark.planning import SparkPlanner
 from skipstone.querying.plan_tally import FIELDS, UNKNOWN
 from tests.soundness.sizes import AGGREGATIONS, TALLIES
 from tests.soundness.test_property_top_k import DATASETS, _changed

@@ -34,8 +34,8 @@ INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
-    # How Spark puts files together into tasks, of which each writes a file, hangs on their sizes to the byte, and column
-    # mapping gives the twins' columns random names.
+    # How Spark puts files together into tasks, of which each writes a file, hangs on their sizes to the byte, and
+    # column mapping gives the twins' columns random names.
     "spark.sql.files.minPartitionNum": "1",
 }
 NUMBERS = (MinMaxIndex, ValueListIndex, BloomFilterIndex)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from skipstone.cli.indexes import make_index, parse_index
-from skipstone.cli.support import ConfOption, Output, OutputOption, failing_politely, print_json, quiet_session
+from skipstone.cli.output import Output, print_json
+from skipstone.cli.session import quiet_session
+from skipstone.cli.support import ConfOption, OutputOption, failing_politely
 from skipstone.errors import SettingError
 
 if TYPE_CHECKING:

@@ -73,8 +73,9 @@ def _indexed(spark: SparkSession, path: str) -> HowRead | None:
 
     What is wrong with the metadata is for the command itself to say: it looks at it next.
     """
+    from skipstone.engines.spark.attach import attach
     from skipstone.engines.spark.hadoop import HadoopFileSystem
-    from skipstone.engines.spark.planning import attach, store_for
+    from skipstone.engines.spark.session_store import store_for
     from skipstone.settings import own_settings
 
     attach(spark)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from skipstone.cli.asked import QueriesArgument, WorkloadOption, asked
-from skipstone.cli.support import Output, PathArgument, Reading, console, dataset_command, print_json
+from skipstone.cli.output import Output, console, print_json
+from skipstone.cli.support import PathArgument, Reading, dataset_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

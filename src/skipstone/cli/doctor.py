@@ -25,7 +25,9 @@ from skipstone.cli.checks import (
     well,
 )
 from skipstone.cli.dataset_checks import check_dataset, check_skipping
-from skipstone.cli.support import ConfOption, Output, OutputOption, failing_politely, pairs, print_json, quiet_session
+from skipstone.cli.output import Output, print_json
+from skipstone.cli.session import pairs, quiet_session
+from skipstone.cli.support import ConfOption, OutputOption, failing_politely
 from skipstone.engines.spark.bridge.presence import EXTENSION
 
 if TYPE_CHECKING:

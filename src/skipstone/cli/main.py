@@ -23,21 +23,11 @@ from skipstone.cli.audit import add_audit
 from skipstone.cli.doctor import add_doctor
 from skipstone.cli.indexes import is_known, parse_index, shorthand
 from skipstone.cli.indicators import add_indicators
+from skipstone.cli.output import Output, console, print_json, telling
 from skipstone.cli.report import add_report
 from skipstone.cli.server_conf import add_server_conf
-from skipstone.cli.support import (
-    Output,
-    OutputOption,
-    PathArgument,
-    Reading,
-    console,
-    dataset_command,
-    failing_politely,
-    print_json,
-    quiet_session,
-    telling,
-    usage_is_checked,
-)
+from skipstone.cli.session import quiet_session, usage_is_checked
+from skipstone.cli.support import OutputOption, PathArgument, Reading, dataset_command, failing_politely
 from skipstone.errors import DatasetError, IndexingError
 
 if TYPE_CHECKING:

@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from skipstone.cli.support import (
-    Output,
-    PathArgument,
-    Reading,
-    console,
-    dataset_command,
-    print_json,
-    workload_statements,
-)
+from skipstone.cli.output import Output, console, print_json
+from skipstone.cli.support import PathArgument, Reading, dataset_command, workload_statements
 from skipstone.errors import WorkloadError
 
 if TYPE_CHECKING:

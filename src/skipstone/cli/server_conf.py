@@ -10,7 +10,9 @@ from typing import Annotated
 
 import typer
 
-from skipstone.cli.support import ConfOption, Output, OutputOption, failing_politely, pairs, print_json
+from skipstone.cli.output import Output, print_json
+from skipstone.cli.session import pairs
+from skipstone.cli.support import ConfOption, OutputOption, failing_politely
 
 __all__ = ["Place", "add_server_conf", "server_settings", "told"]
 

@@ -1,31 +1,24 @@
-"""What the commands share: a quiet Spark session, the spelling of indexes, and one way to print and to fail."""
+"""What the commands share: the options of a dataset, and one way to fail."""
 
 from __future__ import annotations
 
-import atexit
 import dataclasses
 import inspect
-import json
-import os
 import re
-import sys
-import tempfile
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from skipstone.errors import DatasetError, SettingError, SkipstoneError, WorkloadError
+from skipstone.cli.output import Output, print_json
+from skipstone.cli.session import pairs, quiet_session, spark_log, stage
+from skipstone.errors import DatasetError, SkipstoneError, WorkloadError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pyspark.sql import SparkSession
-    from rich.console import Console
+    from collections.abc import Iterator
 
     from skipstone.dataset import Dataset
     from skipstone.reporting.report.workload import Statement
@@ -33,61 +26,13 @@ if TYPE_CHECKING:
 __all__ = [
     "ConfOption",
     "LocationOption",
-    "Output",
     "OutputOption",
     "PathArgument",
     "Reading",
-    "console",
     "dataset_command",
     "failing_politely",
-    "print_json",
-    "quiet_session",
-    "telling",
-    "usage_is_checked",
     "workload_statements",
 ]
-
-_PIPE_WIDTH = 160
-_QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-_REPEATING_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
-"""PySpark logs an error that it raises once more, as JSON, to stderr."""
-
-
-class Output(StrEnum):
-    """How a command answers."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-def console(*, stderr: bool = False) -> Console:
-    """Return a console that does not squeeze tables when nobody looks; rich itself honours ``NO_COLOR``."""
-    from rich.console import Console
-
-    made = Console(stderr=stderr)
-    if not made.is_terminal and "COLUMNS" not in os.environ:
-        made.width = _PIPE_WIDTH
-    return made
-
-
-def telling() -> Callable[[str], None]:
-    """Return a function that shows a waiting person what is going on; programs see nothing of it."""
-    stderr = console(stderr=True)
-    return lambda text: stderr.print(text, style="dim", highlight=False) if stderr.is_terminal else None
-
-
-def print_json(value: Any) -> None:
-    """Print one JSON document; dataclasses become objects."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, default=dataclasses.asdict))
-
-
-class _Stage:
-    """Whether the command at hand has begun to start Spark: what Skipstone refuses before that is wrong usage."""
-
-    usage = True
-
-
-_stage = _Stage()
 
 
 @contextmanager
@@ -98,23 +43,18 @@ def failing_politely(output: Output) -> Iterator[None]:
     """
     from pyspark.errors import PySparkException, PySparkRuntimeError
 
-    _stage.usage = True
+    stage.usage = True
     try:
         yield
     except (SkipstoneError, PySparkException) as error:
         message = str(error).strip() if isinstance(error, SkipstoneError) else _sentence(str(error))
-        if isinstance(error, PySparkRuntimeError) and (log := _spark_log.keep()):
+        if isinstance(error, PySparkRuntimeError) and (log := spark_log.keep()):
             message += f" (Spark's log: {log})"
         if output is Output.JSON:
             print_json({"error": message, "type": type(error).__name__})
         else:
             typer.echo(f"skipstone: {message}", err=True)
-        raise typer.Exit(2 if _stage.usage else 1) from error
-
-
-def usage_is_checked() -> None:
-    """Note that the command's work begins: what fails from here on is no matter of how it was called."""
-    _stage.usage = False
+        raise typer.Exit(2 if stage.usage else 1) from error
 
 
 def _sentence(text: str) -> str:
@@ -128,114 +68,6 @@ def _sentence(text: str) -> str:
     state = re.search(r"\s*SQLSTATE: \w{5}(?:;?\s*\(?(line \d+,? pos \d+))?", text)
     said = text[: state.start()] if state else text.strip().partition("\n\n")[0]
     return " ".join(said.split()) + (f" ({state[1]})" if state and state[1] else "")
-
-
-class _SparkLog:
-    """The file that Spark's own log goes to; a temporary one is removed at exit unless someone was told to look."""
-
-    _path: Path | None = None
-    _temporary = False
-
-    def choose(self, path: Path | None) -> Path:
-        """Name the file, once per process."""
-        if path is None:
-            handle, name = tempfile.mkstemp(prefix="skipstone-spark-", suffix=".log")
-            os.close(handle)
-            path, self._temporary = Path(name), True
-            atexit.register(self._remove)
-        self._path = path
-        return path
-
-    def keep(self) -> Path | None:
-        """Keep the file, and return it if there is one."""
-        self._temporary = False
-        return self._path
-
-    def _remove(self) -> None:
-        if self._temporary and self._path is not None:
-            self._path.unlink(missing_ok=True)
-
-
-_spark_log = _SparkLog()
-
-
-def quiet_session(
-    conf: Sequence[str] = (), *, location: str | None = None, hive: bool = False, log: Path | None = None
-) -> SparkSession:
-    """Make (or take) a Spark session with Skipstone whose log does not drown the output.
-
-    Parameters
-    ----------
-    conf
-        Spark settings as ``key=value``; they win over everything here.
-    location
-        The ``spark.skipstone.location`` setting.
-    hive
-        Whether the catalog is Hive's, as in ``spark-sql``: tables of other programs are there.
-    log
-        File for what Spark writes to stderr; a temporary one when not given.
-    """
-    from pyspark.errors import PySparkRuntimeError
-    from pyspark.logger import PySparkLogger
-
-    settings = {**_QUIET, "spark.app.name": "skipstone"}
-    if hive:
-        settings["spark.sql.catalogImplementation"] = "hive"
-    if location is not None:
-        settings["spark.skipstone.location"] = location
-    settings |= pairs(conf, "--conf")
-    usage_is_checked()
-    telling()("starting Spark …")
-    from pyspark.sql import SparkSession
-
-    from skipstone.engines.spark.bridge.build import find_java
-    from skipstone.engines.spark.session import configure
-
-    for name in _REPEATING_LOGGERS:
-        PySparkLogger.getLogger(name).disabled = True
-    builder = SparkSession.builder
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    if SparkSession.getActiveSession() is not None:
-        return configure(builder).getOrCreate()
-    try:
-        with _stderr_to(_spark_log.choose(log)):
-            return configure(builder).getOrCreate()
-    except PySparkRuntimeError:
-        find_java()  # the usual reason, and this says so
-        raise
-
-
-@contextmanager
-def _stderr_to(path: Path) -> Iterator[None]:
-    """Let the JVM that is started inside inherit a file in place of this process's stderr."""
-    sys.stderr.flush()
-    saved = os.dup(2)
-    try:
-        with path.open("ab") as file:
-            os.dup2(file.fileno(), 2)
-        yield
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)
-
-
-def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
-    """Read repeated ``key=value`` options.
-
-    Raises
-    ------
-    SettingError
-        When one has no ``=``.
-    """
-    found: dict[str, str] = {}
-    for text in texts:
-        key, separator, value = text.partition("=")
-        if not separator or not key.strip():
-            msg = f"{option} takes key=value, not {text!r}"
-            raise SettingError(msg)
-        found[key.strip()] = value
-    return found
 
 
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="For people or for programs.")]

@@ -23,12 +23,12 @@ from skipstone.expressions.tree import (
     LessThanOrEqual,
     Literal,
 )
+from skipstone.expressions.types import BITS, FLOATING
 
 __all__ = ["at_least", "at_most", "between"]
 
 Number: TypeAlias = int | float | Decimal
 
-_INTEGERS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64, "date": 32, "timestamp": 64, "timestamp_ntz": 64}
 _DECIMAL = re.compile(r"decimal\((\d+),\s?(-?\d+)\)")
 
 
@@ -76,7 +76,7 @@ def _bounded(subject: Expression, bound: Number, *, up: bool) -> Expression | No
         if not isinstance(inner, Column | Cast) or not _is_number(inner.type):
             return None
         if not _is_exact(inner.type, subject.type):
-            if subject.type not in ("float", "double"):
+            if subject.type not in FLOATING:
                 return None
             moved = _next(bound, subject.type, up=not up)
             if moved is None:
@@ -93,18 +93,18 @@ def _bounded(subject: Expression, bound: Number, *, up: bool) -> Expression | No
 
 def _is_number(type_: str) -> bool:
     """Whether a type is numeric."""
-    return type_ in ("tinyint", "smallint", "int", "bigint", "float", "double") or bool(_DECIMAL.fullmatch(type_))
+    return type_ in ("tinyint", "smallint", "int", "bigint", *FLOATING) or bool(_DECIMAL.fullmatch(type_))
 
 
 def _is_exact(inner: str, outer: str) -> bool:
     """Whether every value of one type is a value of the other."""
     if inner == outer:
         return True
-    if inner in _INTEGERS and outer in _INTEGERS:
-        return _INTEGERS[inner] <= _INTEGERS[outer]
+    if inner in BITS and outer in BITS:
+        return BITS[inner] <= BITS[outer]
     if outer == "double":
-        return inner == "float" or _INTEGERS.get(inner, 64) <= 32
-    return outer == "float" and _INTEGERS.get(inner, 64) <= 16
+        return inner == "float" or BITS.get(inner, 64) <= 32
+    return outer == "float" and BITS.get(inner, 64) <= 16
 
 
 def _next(bound: Number, type_: str, *, up: bool) -> Number | None:
@@ -128,8 +128,8 @@ def _rounded(bound: Number, type_: str, *, up: bool) -> Number | Literal | None:
     For floats one that is certainly not beyond it will do.  ``ALWAYS`` and ``NEVER`` when the type has no value on the
     one or the other side of the bound.
     """
-    if type_ in _INTEGERS:
-        limit = 1 << (_INTEGERS[type_] - 1)
+    if type_ in BITS:
+        limit = 1 << (BITS[type_] - 1)
         whole = math.ceil(bound) if up else math.floor(bound)
         if -limit <= whole < limit:
             return whole

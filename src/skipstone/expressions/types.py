@@ -6,7 +6,12 @@ import json
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["catalog_type", "has_collation", "user_defined_type"]
+__all__ = ["BITS", "FLOATING", "catalog_type", "has_collation", "user_defined_type"]
+
+FLOATING = ("float", "double")
+"""The types that have NaN."""
+BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64, "date": 32, "timestamp": 64, "timestamp_ntz": 64}
+"""The types whose values are whole numbers, with their sizes."""
 
 _CATALOG_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "null": "void"}
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from skipstone.indexing.records import ColumnRecord
 
-__all__ = ["EVALUATED", "JVM_ZONE", "MACHINE", "SESSION", "TIMESTAMPS", "ZONES", "Environment", "groups_of"]
+__all__ = ["EVALUATED", "JVM_ZONE", "MACHINE", "SESSION", "TIMESTAMPS", "VALUES", "ZONES", "Environment", "groups_of"]
 
 VALUES = "values"
 TIMESTAMPS = "timestamps"

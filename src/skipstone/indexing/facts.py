@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from skipstone.expressions.names import parse_column, quote_parts
+from skipstone.expressions.types import FLOATING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +25,6 @@ _PHYSICAL = {
     "timestamp": "unix_micros({})",
     "timestamp_ntz": _SECONDS.format("{} - TIMESTAMP_NTZ'1970-01-01 00:00:00'"),
 }
-_FLOATING = ("float", "double")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def _aggregate(fact: Fact, type_: str) -> str | None:
             return f"count_if({column} IS NULL)"
         case "nans":
             return f"count_if(isnan({column}))"
-    value = f"CASE WHEN NOT isnan({column}) THEN {column} END" if type_ in _FLOATING else column
+    value = f"CASE WHEN NOT isnan({column}) THEN {column} END" if type_ in FLOATING else column
     physical = _physical(type_)
     return None if physical is None else physical.format(f"{fact.kind}({value})")
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from skipstone.indexing.failures import PluginRaisedError
+from skipstone.indexing.records import field_column, split_field_column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -24,8 +25,8 @@ def block_schema(fields: Sequence[Mapping[str, pa.DataType]]) -> pa.Schema:
 
     The column of an index without a field's name says why the index has nothing of an object; null where it has.
     """
-    named = [(f"{i}:{name}", type_) for i, one in enumerate(fields) for name, type_ in one.items()]
-    reasons = [(f"{i}:", pa.string()) for i in range(len(fields))]
+    named = [(field_column(str(i), name), type_) for i, one in enumerate(fields) for name, type_ in one.items()]
+    reasons = [(field_column(str(i), ""), pa.string()) for i in range(len(fields))]
     return pa.schema([("object", pa.int32()), ("row_count", pa.int64()), *named, *reasons])
 
 
@@ -73,7 +74,8 @@ class FinishedObjects:
             try:
                 arrays.append(stored_array(values, field.type))
             except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
-                raise PluginRaisedError(owner, f"its field {field.name.partition(':')[2]}", error) from error
+                split = split_field_column(field.name)
+                raise PluginRaisedError(owner, f"its field {split.name if split else ''}", error) from error
         self._clear()
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 

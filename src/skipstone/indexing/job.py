@@ -171,9 +171,10 @@ def _failures(
     """Return which index has nothing of which object, and why."""
     failures: dict[tuple[str, str], str] = {}
     for place, b in enumerate(bound):
-        reasons = collected.column(f"{place}:")
+        why = field_column(str(place), "")
+        reasons = collected.column(why)
         failed = collected.filter(reasons.is_valid())
-        numbers, said = (failed.column(name).to_pylist() for name in ("object", f"{place}:"))
+        numbers, said = (failed.column(name).to_pylist() for name in ("object", why))
         failures |= {(b.id, objects[number].path): reason for number, reason in zip(numbers, said, strict=True)}
     return failures
 

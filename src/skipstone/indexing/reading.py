@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from skipstone.indexing.profiles import is_hidden, is_secret
 from skipstone.indexing.records import ReaderRecord
-from skipstone.indexing.relation import is_hidden, is_secret
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

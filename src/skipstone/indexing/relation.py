@@ -1,4 +1,4 @@
-"""How a scan reads its files: the bridge's description of a relation, and what of it changes the values that are read.
+"""How a scan reads its files: a relation as an engine describes it, and what of it changes the values that are read.
 
 Metadata describes values *as they were read*.  The same CSV with another separator, null value or schema is other data,
 so every index records its ``ReadProfile`` and serves only scans with the same one.  Every option counts as
@@ -8,31 +8,19 @@ value-changing unless it is known not to be; of the settings of Spark, Hadoop an
 
 from __future__ import annotations
 
-import hashlib
-import re
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from skipstone.errors import DatasetError
 from skipstone.expressions.names import parse_column
-from skipstone.indexing.environment import JVM_ZONE, Environment
+from skipstone.indexing.environment import VALUES, Environment
+from skipstone.indexing.profiles import BY_CATALOG, BY_PATH, BY_TABLE, PARTITION_VALUES, is_credential, without_secret
 from skipstone.indexing.records import ColumnRecord, ReadProfile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = [
-    "Relation",
-    "ancestors",
-    "changing_partitions",
-    "column_difference",
-    "depends_on_zone_of_old",
-    "is_hidden",
-    "is_secret",
-    "profile_difference",
-    "without_jvm_zone",
-]
+__all__ = ["Relation", "ancestors"]
 
 # Options that choose files or only guide schema inference, whose outcome (the column's type) is compared by itself.
 _HARMLESS_OPTIONS = frozenset(
@@ -61,20 +49,6 @@ _TABLES = frozenset({"delta", "iceberg"})
 _BY_POSITION = {"positionalfieldmatching": "true"}  # Avro's, which then are not
 # Options that name a file elsewhere, by whose contents values are made.
 _OUTSIDE_FILES = frozenset({"avroschemaurl", "rowvalidationxsdpath"})
-# Where the values of partition columns come from.  A path gives an object the same values for ever; a catalog may give
-# the same unchanged object other values tomorrow, so metadata of those is recorded as such and never used.
-PARTITION_VALUES = "partition values"
-BY_PATH = "from the path"
-BY_CATALOG = "from the catalog"
-BY_TABLE = "from the table"
-# Options whose values must not be readable in metadata or messages, by what Spark redacts and some more.
-_SECRET = re.compile(
-    r"secret|passw|passphrase|token|credential|(access|api|account)[._]?key|private|key[._]?(list|file)|\bsas\b",
-    re.IGNORECASE,
-)
-_HIDDEN = "hidden:"
-# Formats whose readers look at the JVM's zone only for timestamps before 1900 in files of old writers.
-_ZONE_OF_OLD = frozenset({"parquet", "avro", "delta"})
 
 
 @dataclass(frozen=True)
@@ -101,31 +75,6 @@ class Relation:
     reads_as: Mapping[str, str] = field(default_factory=dict)
     schemas: tuple[str, ...] = field(default=(), repr=False)
 
-    @classmethod
-    def of(cls, described: Mapping[str, Any]) -> Relation:
-        """Read the bridge's JSON."""
-        return cls(
-            roots=tuple(described["roots"]),
-            format=described["format"],
-            options=described["options"],
-            environments=tuple(
-                Environment(described[name]) for name in ("environment", "running") if name in described
-            ),
-            case_sensitive=described["conf"].get("caseSensitive") == "true",
-            skipstone={
-                k.removeprefix("spark.skipstone."): v
-                for k, v in described["conf"].items()
-                if k.startswith("spark.skipstone.")
-            },
-            schema_digest=described["schema_digest"],
-            has_variants=described.get("variants", False),
-            has_voids=described.get("voids", False),
-            table=described.get("table"),
-            table_location=described.get("table_location"),
-            reads_as={c["n"]: c["d"] for c in described.get("columns", ()) if c.get("d")},
-            schemas=(described["data_schema"], described["partition_schema"]) if "data_schema" in described else (),
-        )
-
     @property
     def is_table(self) -> bool:
         """Whether a table format's snapshot names the objects, which are then never written twice."""
@@ -143,6 +92,16 @@ class Relation:
             raise DatasetError(msg)
         return roots[0]
 
+    @property
+    def reader_settings(self) -> Mapping[str, str]:
+        """The settings that change values for every index, of the session that the files belong to."""
+        return self.environments[0].groups.get(VALUES, {}) if self.environments else {}
+
+    @property
+    def folded_options(self) -> Mapping[str, str]:
+        """The options by their names in lower case: Spark's readers do not tell cases apart."""
+        return {name.lower(): value for name, value in self.options.items()}
+
     def profiles(self, columns: Iterable[ColumnRecord], groups: Iterable[str]) -> tuple[ReadProfile, ...]:
         """Return what must be equal for metadata of these columns to describe what this scan reads.
 
@@ -155,15 +114,15 @@ class Relation:
         self, environment: Environment, columns: tuple[ColumnRecord, ...], groups: tuple[str, ...]
     ) -> ReadProfile:
         """Return the profile by one session's settings."""
-        settings = {k: _without_secret(k, v) for k, v in environment.settings(groups).items()}
+        settings = {k: without_secret(k, v) for k, v in environment.settings(groups).items()}
         if any(column.partition for column in columns):
             settings[PARTITION_VALUES] = self._partition_values()
         return ReadProfile(
             format=self.format,
             options={
-                k.lower(): _without_secret(k.lower(), v)
+                k.lower(): without_secret(k.lower(), v)
                 for k, v in self.options.items()
-                if self._counts(k.lower()) and not _is_credential(k)
+                if self._counts(k.lower()) and not is_credential(k)
             },
             settings=settings,
             schema="" if self._finds_by_name() else self.schema_digest,
@@ -233,91 +192,3 @@ def ancestors(path: str) -> Iterator[str]:
         yield prefix + rest
         rest = rest.rpartition("/")[0]
     yield f"{prefix}/"
-
-
-def profile_difference(indexed: ReadProfile, here: ReadProfile) -> str | None:
-    """Return in words why metadata read in one way does not serve another, or ``None`` when it does."""
-    if indexed == here:
-        return None
-    if indexed.format != here.format:
-        return f"read as {here.format} here, as {indexed.format} when indexed"
-    for what, then, now in (("option", indexed.options, here.options), ("setting", indexed.settings, here.settings)):
-        for name in sorted({*then, *now}):
-            if then.get(name) != now.get(name):
-                return f"{what} {name} is {_said(now.get(name))} here, was {_said(then.get(name))} when indexed"
-    if indexed.schema != here.schema:
-        return f"read with another schema than when indexed, and columns are found by position in {here.format}"
-    return None
-
-
-def depends_on_zone_of_old(file_format: str) -> bool:
-    """Whether a format's readers look at the JVM's zone only for timestamps before 1900."""
-    return file_format in _ZONE_OF_OLD
-
-
-def without_jvm_zone(profile: ReadProfile) -> ReadProfile:
-    """Return a profile without the JVM's zone."""
-    return replace(profile, settings={name: value for name, value in profile.settings.items() if name != JVM_ZONE})
-
-
-def changing_partitions(indexed: ReadProfile, columns: Iterable[ColumnRecord]) -> str | None:
-    """Return why metadata of a partition column is not used when nothing says which value an object has in a query."""
-    if any(column.partition and "timestamp" in column.type.lower() for column in columns):
-        return (
-            "timestamps in the names of partitions are read by the zone of the moment when the DataFrame was made, "
-            "which is not known later; Spark prunes by them itself"
-        )
-    if indexed.settings.get(PARTITION_VALUES) == BY_CATALOG:
-        return "its partition values come from the catalog, which may change them; Spark prunes by them itself"
-    return None
-
-
-def is_hidden(value: str) -> bool:
-    """Whether a profile keeps the hash of a secret in place of this value."""
-    return value.startswith(_HIDDEN)
-
-
-def _is_credential(option: str) -> bool:
-    """Whether an option only lets a file system's client in: that changes no value, and each user has another."""
-    return option.lower().startswith("fs.") and is_secret(option)
-
-
-def _without_secret(name: str, value: str) -> str:
-    """Return an option's or setting's value; for a secret, only a hash that differs between secrets."""
-    return _hidden(name, value) if is_secret(name) else value
-
-
-@lru_cache(maxsize=10_000)
-def is_secret(name: str) -> bool:
-    """Whether the name of an option or setting says that its value is a secret."""
-    return _SECRET.search(name) is not None
-
-
-def _said(value: str | None) -> str:
-    """Spell an option's value; for a secret, only whether it is the same."""
-    if value is not None and is_hidden(value):
-        return "another secret"
-    return "not set" if value is None else repr(value)
-
-
-@lru_cache(maxsize=1_000)
-def _hidden(name: str, value: str) -> str:
-    """Return a hash that differs between two secrets and is slow to guess them by."""
-    made = hashlib.scrypt(
-        value.encode("utf-8", "surrogatepass"), salt=f"skipstone {name}".encode(), n=1 << 14, r=8, p=1, dklen=16
-    )
-    return f"{_HIDDEN}{made.hex()}"
-
-
-def column_difference(indexed: Sequence[ColumnRecord], here: Mapping[str, ColumnRecord]) -> str | None:
-    """Return which indexed column is another one in this scan, or ``None`` when all are the same."""
-    for column in indexed:
-        now = here.get(column.name)
-        if now is not None and now != column:
-            if now.partition != column.partition:
-                kinds = {True: "a partition column", False: "a column of the files"}
-                return f"{column.name} is {kinds[now.partition]} here, was {kinds[column.partition]} when indexed"
-            if now.type != column.type:
-                return f"{column.name} is {now.type} here, was {column.type} when indexed"
-            return f"{column.name} is declared with another default or field id than when indexed"
-    return None

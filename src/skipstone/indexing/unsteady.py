@@ -6,12 +6,14 @@ Metadata must describe every row that any later read may return.  Nothing is ind
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from skipstone.errors import IndexingError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from skipstone.indexing.relation import Relation
 
 __all__ = ["refuse_unsteady_rows"]
 
@@ -30,25 +32,25 @@ _TOGETHER = {
 }
 
 
-def refuse_unsteady_rows(described: Mapping[str, Any]) -> None:
+def refuse_unsteady_rows(relation: Relation) -> None:
     """Raise when the scan's reader may leave out rows, or give others in another read.
 
     Parameters
     ----------
-    described
-        The engine's description of the scan.
+    relation
+        How the scan reads its files.
 
     Raises
     ------
     IndexingError
         With what to do instead.
     """
-    options = {k.lower(): str(v) for k, v in described["options"].items()}
+    options = {name: str(value) for name, value in relation.folded_options.items()}  # one may be null
     found = {name: value for name, value in _DROPPING.items() if options.get(name, "").lower() == value}
     if "badrecordspath" in options:
         found["badrecordspath"] = options["badrecordspath"]
-    setting, value = _TOGETHER.get(described["format"], ("", ""))
-    if setting and described["environment"]["values"].get(setting) == value:
+    setting, value = _TOGETHER.get(relation.format, ("", ""))
+    if setting and relation.reader_settings.get(setting) == value:
         found[setting] = value
     if found:
         msg = (
@@ -57,13 +59,14 @@ def refuse_unsteady_rows(described: Mapping[str, Any]) -> None:
             "would skip them; read it without that to index it"
         )
         raise IndexingError(msg)
-    if described["format"] == "json" and described.get("voids"):
+    if relation.format == "json" and relation.has_voids:
         msg = (
             "a dataset that is read as JSON with a column of the type VOID cannot be indexed: if it is read, Spark's "
             "reader takes what is inside of it for columns; give the column a type, or leave it out of the schema"
         )
         raise IndexingError(msg)
-    _refuse_unsteady_csv(described, options)
+    if relation.format == "csv":
+        _refuse_unsteady_csv(relation, options)
     separator = options.get("linesep", "")
     if _overlaps_itself(separator):
         msg = (
@@ -73,17 +76,17 @@ def refuse_unsteady_rows(described: Mapping[str, Any]) -> None:
         raise IndexingError(msg)
 
 
-def _refuse_unsteady_csv(described: Mapping[str, Any], options: Mapping[str, str]) -> None:
+def _refuse_unsteady_csv(relation: Relation, options: Mapping[str, str]) -> None:
     """Raise when a CSV reader that skips the columns which are not asked for takes others for them."""
-    if described["format"] == "csv" and _is_headed_with_comments(options):
+    if _is_headed_with_comments(options):
         msg = (
             "a dataset that is read with header=true and comment=… cannot be indexed: behind long comments, whether "
             "the header is read as a row depends on where Spark cuts the file; read it with multiLine=true, which "
             "cuts none"
         )
         raise IndexingError(msg)
-    pruned = options.get("columnpruning", described["environment"]["values"].get(_COLUMN_PRUNING, "true")).lower()
-    if described["format"] != "csv" or pruned == "false":
+    pruned = options.get("columnpruning", relation.reader_settings.get(_COLUMN_PRUNING, "true")).lower()
+    if pruned == "false":
         return
     separator = options.get("sep", options.get("delimiter", ","))
     found = [] if _ONE_CHARACTER.fullmatch(separator) else [f"sep={separator!r}"]

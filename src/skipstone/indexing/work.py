@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from skipstone import registry
 from skipstone.errors import IndexingError, IndexNotFoundError, PluginError
-from skipstone.indexing.relation import profile_difference
+from skipstone.indexing.profiles import profile_difference
 from skipstone.indexing.target import as_read, function_difference, named, profile_of, record_of
 
 if TYPE_CHECKING:

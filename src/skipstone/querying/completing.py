@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skipstone.expressions.normalize import ALWAYS, NEVER
+from skipstone.expressions.types import FLOATING
 from skipstone.querying.all_match import failing
-from skipstone.querying.plan import Decision, Plan, plan_scan, serving_indexes
-from skipstone.querying.top_k import FLOATING
+from skipstone.querying.plan import Decision, KnownFunctions, Plan, plan_scan, serving_indexes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
-    from skipstone.engines.spark.functions import FunctionIdentities
     from skipstone.expressions.tree import Column, Expression
     from skipstone.indexing.bounds import Bounds
     from skipstone.indexing.index import Index
@@ -44,7 +43,7 @@ class Completing:
         plan: Plan,
         relation: Relation,
         store: MetadataStore,
-        functions: FunctionIdentities,
+        functions: KnownFunctions,
         chosen: Callable[[str, str], bool] | None,
     ) -> None:
         self.plan = plan

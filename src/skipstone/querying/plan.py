@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from skipstone import registry
 from skipstone.errors import SkipstoneError
 from skipstone.expressions.tree import And, Call, Column, Expression, IsNotNull, Or
 from skipstone.indexing.environment import MACHINE, SESSION, TIMESTAMPS
-from skipstone.indexing.records import ColumnRecord
-from skipstone.indexing.relation import (
+from skipstone.indexing.profiles import (
     changing_partitions,
     column_difference,
     depends_on_zone_of_old,
     profile_difference,
     without_jvm_zone,
 )
+from skipstone.indexing.records import ColumnRecord
 from skipstone.querying.distrust import distrusted
 from skipstone.querying.generate_clause import generate_clause
 from skipstone.querying.sentences import (
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from skipstone.engines.spark.functions import FunctionIdentities
     from skipstone.indexing.index import Index
     from skipstone.indexing.relation import Relation
     from skipstone.querying.filter import Filter
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Decision",
+    "KnownFunctions",
     "Plan",
     "columns_of",
     "plan_scan",
@@ -146,6 +146,14 @@ class Plan:
         return "no index can serve this query: " + ("; ".join(self.not_used) or "no reason known")
 
 
+class KnownFunctions(Protocol):
+    """Knows users' functions again, as ``functions.identity.identities.FunctionIdentities`` does."""
+
+    def difference(self, recorded: Mapping[str, str], condition: Expression) -> str | None:
+        """Return which function of a condition is not the recorded one of its name, or ``None`` when all are."""
+        ...
+
+
 @dataclass
 class _Notes:
     """Sentences on what was used and what was not, each once, in order."""
@@ -161,7 +169,7 @@ class _Query:
 
     relation: Relation
     condition: Expression
-    functions: FunctionIdentities
+    functions: KnownFunctions
     here: Mapping[str, ColumnRecord]
     assumed: Expression | None = None
     """What holds of every row, as it was indexed, of an object of which anything is said."""
@@ -171,7 +179,7 @@ def plan_scan(
     relation: Relation,
     condition: Expression | None,
     store: MetadataStore,
-    functions: FunctionIdentities,
+    functions: KnownFunctions,
     chosen: Callable[[str, str], bool] | None = None,
     assumed: Expression | None = None,
 ) -> Plan:
@@ -186,7 +194,7 @@ def plan_scan(
     store
         Where the metadata is.
     functions
-        Tells whether a function in the predicate is the one whose results an index holds.
+        Whether a function in the predicate is the one whose results an index holds.
     chosen
         Whether to look at an index, given the root of its dataset and its name; by default all are looked at.
     assumed
@@ -216,7 +224,7 @@ def serving_indexes(
     relation: Relation,
     column: Column,
     store: MetadataStore,
-    functions: FunctionIdentities,
+    functions: KnownFunctions,
     assumed: Expression | None = None,
 ) -> tuple[Column, tuple[Index, ...], tuple[str, ...], tuple[str, ...]]:
     """Find the indexes of a snapshot that may speak of a column's values as this scan reads them.

@@ -24,13 +24,12 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from skipstone.engines.spark.functions import FunctionIdentities
     from skipstone.expressions.tree import Expression
     from skipstone.indexing.bounds import Bounds
     from skipstone.indexing.index import Index
     from skipstone.indexing.relation import Relation
     from skipstone.querying.clause import Metadata
-    from skipstone.querying.plan import Decision, Plan
+    from skipstone.querying.plan import Decision, KnownFunctions, Plan
     from skipstone.stores.metadata_store import MetadataStore
 
     Facts = npt.NDArray[np.int64]
@@ -75,7 +74,7 @@ def plan_tally(
     tally: Tally,
     relation: Relation,
     store: MetadataStore,
-    functions: FunctionIdentities,
+    functions: KnownFunctions,
     chosen: Callable[[str, str], bool] | None = None,
 ) -> Plan:
     """Add to a plan what its objects hold; the plan with a sentence more when that cannot be said.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skipstone.querying.completing import CHANGED, NONE_WHOLE, NOT_COUNTED, Completing
-from skipstone.querying.plan import Decision, Plan
+from skipstone.querying.plan import Decision, KnownFunctions, Plan
 from skipstone.querying.sentences import NO_PREDICATE
 from skipstone.querying.top_k import Ordered, standings
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from skipstone.engines.spark.functions import FunctionIdentities
     from skipstone.expressions.tree import Column
     from skipstone.indexing.relation import Relation
     from skipstone.querying.top_k import Top
@@ -44,7 +43,7 @@ def plan_top(
     top: Top,
     relation: Relation,
     store: MetadataStore,
-    functions: FunctionIdentities,
+    functions: KnownFunctions,
     chosen: Callable[[str, str], bool] | None = None,
 ) -> Plan:
     """Add to a plan where the rows of its objects stand; the plan with a sentence more when that cannot be said."""
@@ -75,7 +74,7 @@ class _Question(Completing):
         top: Top,
         relation: Relation,
         store: MetadataStore,
-        functions: FunctionIdentities,
+        functions: KnownFunctions,
         chosen: Callable[[str, str], bool] | None,
     ) -> None:
         super().__init__(plan, relation, store, functions, chosen)

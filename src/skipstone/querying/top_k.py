@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from skipstone.expressions.from_spark import read_expression
 from skipstone.expressions.tree import And, Column, Expression, IsNotNull
+from skipstone.expressions.types import FLOATING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     Ranks = npt.NDArray[np.int32]
 
-__all__ = ["FIELDS", "FLOATING", "Ordered", "Top", "standings"]
+__all__ = ["FIELDS", "Ordered", "Top", "standings"]
 
 FIELDS = ("best", "worst", "ordinary", "nulls", "nans")
 """What is said of an object, each in 32 bits; see ``standings``."""
@@ -38,7 +39,6 @@ _ANYWHERE = -1
 """The rank of what may stand before everything."""
 _NOWHERE = np.iinfo(np.int32).max
 """The rank of what does not exist: after everything."""
-FLOATING = ("float", "double")
 
 
 @dataclass(frozen=True)

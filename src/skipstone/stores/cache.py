@@ -70,9 +70,3 @@ class ByteCache:
             value, size = load()
             self.put(key, value, size)
         return value
-
-    def clear(self) -> None:
-        """Forget everything."""
-        with self._lock:
-            self._entries.clear()
-            self._bytes = 0

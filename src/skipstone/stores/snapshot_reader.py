@@ -13,7 +13,7 @@ from skipstone.querying.lookup import SET, FiltersOfParts, PartFilters
 from skipstone.stores.arrow_types import parse_type
 from skipstone.stores.metadata_store import IndexRecord, field_column
 from skipstone.stores.parts.buckets import filters_of, is_filter, joined
-from skipstone.stores.parts.columns import IDENTITY, MAX_ROW_GROUP_ROWS, presence_column
+from skipstone.stores.parts.columns import IDENTITY, MAX_ROW_GROUP_ROWS, column_of, presence_column
 from skipstone.stores.parts.merge import NOWHERE, Merge, PartRows, gather, merge_parts
 from skipstone.stores.parts.part import Meter
 
@@ -290,7 +290,7 @@ class SnapshotReader:
     @staticmethod
     def _read(part: Part, names: Sequence[str], meter: Meter) -> pa.Table:
         """Read columns and meter them; a column that should be there and is not is damage."""
-        missing = {name.partition("#")[0] for name in names} - part.column_names()
+        missing = {column_of(name) for name in names} - part.column_names()
         if missing:
             msg = f"the part {part.path} lacks the column {min(missing)!r}"
             raise MetadataCorruptError(msg)

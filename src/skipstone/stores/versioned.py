@@ -53,7 +53,7 @@ class Version(NamedTuple):
     mark
         What it is known again by, without reading its manifest.
     read
-        Gives its manifest, or ``None`` when that is gone since.
+        Returns its manifest, or ``None`` when that is gone since.
     """
 
     mark: Hashable

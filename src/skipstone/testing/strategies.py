@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from skipstone.expressions import tree
 from skipstone.expressions.tree import Column, Literal, Not
+from skipstone.expressions.types import FLOATING
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -87,7 +88,7 @@ def leaf_predicates(column: str, spark_type: str) -> SearchStrategy[Expression]:
         st.sampled_from([tree.IsNull(subject), tree.IsNotNull(subject), tree.EqualNullSafe(subject, Literal(None))]),
         literals.map(lambda literal: Not(tree.EqualNullSafe(subject, literal))),
     ]
-    if spark_type in ("float", "double"):
+    if spark_type in FLOATING:
         leaves.append(st.sampled_from([tree.IsNaN(subject), Not(tree.IsNaN(subject))]))
     if spark_type == "string":
         affixes = st.sampled_from([tree.StartsWith, tree.EndsWith, tree.Contains])

@@ -19,13 +19,42 @@
 ``hashing``
     Spark's hash of a column, as SQL (``hash_expression``), and of a literal (``spark_hash``).
 
-``Fact`` is what ``Index.facts`` declares: a minimum, a maximum or a count that the engine finds without reading rows in
-Python.
+Beside these it has what the contracts of ``Index``, ``MetadataType`` and ``Clause`` are stated in:
+
+``Fact``
+    What ``Index.facts`` declares: a minimum, a maximum or a count that the engine finds without reading rows in Python.
+``Bounds``
+    What ``Index.bounds`` says of the order of a column's values.
+``Lookup``
+    What ``Clause.lookups`` looks for in a field that ``MetadataType.lookups`` names as a ``SET``, a ``FILTER`` or
+    ``BLOCKS``; ``HasFilters``, ``PartFilters`` and ``turns_and_blocks`` give the bits of filters.
+``SESSION``, ``MACHINE``
+    What ``Index.evaluated`` names.
+``conjunction``, ``disjunction``
+    Clauses of which all, or some, must hold.
+``DataObject``, ``Metadata``, ``Preparation``
+    What ``MetadataType.finish``, ``Clause.might_match`` and ``Index.prepare`` are given.
 """
 
 from __future__ import annotations
 
+from skipstone.indexing.bounds import Bounds
+from skipstone.indexing.environment import MACHINE, SESSION
 from skipstone.indexing.facts import Fact
+from skipstone.indexing.objects import DataObject
+from skipstone.indexing.source import Preparation
+from skipstone.querying.clause import Metadata, conjunction, disjunction
+from skipstone.querying.lookup import (
+    BLOCKS,
+    FILTER,
+    MOST_BLOCKS,
+    SET,
+    Filters,
+    HasFilters,
+    Lookup,
+    PartFilters,
+    turns_and_blocks,
+)
 from skipstone.toolkit.bounds import bounds_might_match, successor, to_bounds
 from skipstone.toolkit.elements import (
     NAN_ELEMENTS,
@@ -37,7 +66,7 @@ from skipstone.toolkit.elements import (
     is_lists,
     is_taken_apart,
 )
-from skipstone.toolkit.hashing import element_hash_expression, hash_expression, spark_hash
+from skipstone.toolkit.hashing import element_hash_expression, hash_expression, spark_hash, unscaled
 from skipstone.toolkit.leaf import (
     EVERYTHING,
     NOTHING,
@@ -72,27 +101,43 @@ from skipstone.toolkit.values import (
 )
 
 __all__ = [
+    "BLOCKS",
     "EVERYTHING",
+    "FILTER",
     "FLOATING",
+    "MACHINE",
+    "MOST_BLOCKS",
     "NAN_ELEMENTS",
     "NOTHING",
     "NULL_ELEMENTS",
+    "SESSION",
+    "SET",
     "Affix",
     "Among",
+    "Bounds",
     "Compare",
     "CountClause",
+    "DataObject",
     "Distinct",
     "Fact",
+    "Filters",
+    "HasFilters",
     "Leaf",
     "LikeTokens",
+    "Lookup",
+    "Metadata",
+    "PartFilters",
     "PartIndex",
     "Pattern",
+    "Preparation",
     "Test",
     "Wildcard",
     "bounds_might_match",
     "cased_subject",
+    "conjunction",
     "count_names",
     "describes",
+    "disjunction",
     "element_hash_expression",
     "elements_of",
     "exact_array",
@@ -119,5 +164,7 @@ __all__ = [
     "successor",
     "to_bounds",
     "to_regex",
+    "turns_and_blocks",
     "unknown",
+    "unscaled",
 ]

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipstone.expressions.names import quote_parts
+from skipstone.expressions.types import FLOATING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,9 +27,6 @@ __all__ = [
     "quoted",
     "unknown",
 ]
-
-FLOATING = ("float", "double")
-"""The types that have NaN."""
 
 # Anchored on purpose: `string collate X`, `interval` (calendar) and types of later releases do not match.
 _ATOMIC = re.compile(

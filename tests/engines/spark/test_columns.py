@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql.types import StructType
 
 from skipstone.engines.spark.columns import bind_indexes
+from skipstone.engines.spark.description import ScanDescription
 from skipstone.errors import ColumnNotFoundError, IndexExistsError, IndexingError, UnsupportedTypeError
 from skipstone.indexes.minmax import MinMaxIndex
 from skipstone.indexes.value_list import ValueListIndex
@@ -19,13 +20,17 @@ class Described:
     """A scan that only describes itself."""
 
     def __init__(self, data, partition="", *, fmt="parquet", case_sensitive=False, **options):
-        self.described = {
+        said = {
+            "roots": ["file:/data"],
+            "schema_digest": "",
+            "columns": [],
             "data_schema": StructType.fromDDL(data).json() if isinstance(data, str) else json.dumps(data),
             "partition_schema": StructType.fromDDL(partition).json(),
             "conf": {"caseSensitive": str(case_sensitive).lower()},
             "format": fmt,
             "options": options,
         }
+        self.described = ScanDescription.of(said)
 
 
 def resolved(scan, *indexes):

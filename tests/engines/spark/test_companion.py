@@ -105,7 +105,7 @@ def test_one_application(lake, tmp_path):
 
         # A driver that attaches wins.
         (child,) = children(jvm_pid(spark))
-        from skipstone.engines.spark.planning import attach
+        from skipstone.engines.spark.attach import attach
         attach(spark)
         until(lambda: not alive(child))
         assert kept(spark, query)[:2] == (3, 1)

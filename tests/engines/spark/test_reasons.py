@@ -9,8 +9,8 @@ import pytest
 
 from skipstone import Dataset, GeoBoxIndex, HybridIndex, MinMaxIndex, ValueListIndex, last_query
 from skipstone.engines.spark.reasons import REASONS, reason_of
+from skipstone.indexing.profiles import changing_partitions, column_difference, profile_difference
 from skipstone.indexing.records import ColumnRecord, ReadProfile
-from skipstone.indexing.relation import changing_partitions, column_difference, profile_difference
 from skipstone.querying.sentences import NO_METADATA, NO_PREDICATE
 from tests.support import conf, write_objects
 

@@ -13,6 +13,7 @@ from pyspark.sql.types import DoubleType, StructField, StructType, UserDefinedTy
 import skipstone
 from skipstone import BloomFilterIndex, Dataset, Filter, HybridIndex, Index, MinMaxIndex, ValueListIndex
 from skipstone.engines.spark.columns import ScanSchema
+from skipstone.engines.spark.description import ScanDescription
 from skipstone.engines.spark.functions import state_version
 from skipstone.errors import ColumnNotFoundError, UnsupportedTypeError
 from skipstone.expressions.tree import Call, Column, EqualTo, Literal
@@ -189,8 +190,9 @@ METRES = {"type": "udt", "pyClass": "shapes.Metres", "serializedClass": "x", "sq
 def test_one_spelling_in_schemas_and_in_plans(node, expected):
     schema = {"type": "struct", "fields": [{"name": "c", "type": node, "nullable": True, "metadata": {}}]}
     none = {"type": "struct", "fields": []}
-    described = {"data_schema": schema, "partition_schema": none, "conf": {}, "format": "parquet", "options": {}}
-    assert ScanSchema.of(described).resolve("c").type == expected
+    schemas = {"data_schema": json.dumps(schema), "partition_schema": json.dumps(none), "schema_digest": ""}
+    said = {**schemas, "roots": [], "columns": [], "conf": {}, "format": "parquet", "options": {}}
+    assert ScanSchema.of(ScanDescription.of(said)).resolve("c").type == expected
     assert catalog_type(json.dumps(node)) == expected
 
 

@@ -13,7 +13,8 @@ from tests.functions.distances.truth import FINITE, FUNCTIONS, POINTS, WORDS, by
 
 from skipstone.engines.spark import register_distances
 from skipstone.functions.distances import edits, vectorised
-from skipstone.functions.distances.metrics import EARTH_RADIUS, METRICS
+from skipstone.functions.distances.metrics import METRICS
+from skipstone.functions.distances.vector_metrics import EARTH_RADIUS
 
 NAN, INF = math.nan, math.inf
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # what fails is small as it is

@@ -11,7 +11,7 @@ sys.path.insert(0, sys.argv[1])
 from pyspark.sql import SparkSession
 
 import skipstone
-from skipstone.engines.spark.planning import attach
+from skipstone.engines.spark.attach import attach
 from skipstone.functions.geo.envelopes import read_envelopes
 from skipstone.functions.geo.implications import SEDONA_CLASSES
 from skipstone.indexes.geo_box.index import GeoBoxIndex

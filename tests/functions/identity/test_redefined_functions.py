@@ -21,11 +21,11 @@ from tests.support import assert_same_rows, conf, write_objects
 
 import skipstone
 from skipstone import Dataset, FormattedIndex, MinMaxIndex, last_query
+from skipstone.engines.spark.failures import explained_failures
 from skipstone.engines.spark.functions import FunctionIdentities
 from skipstone.errors import IndexingError, PluginError
 from skipstone.expressions.ranges import at_least, between
 from skipstone.expressions.tree import Call, Column, EqualTo, Literal
-from skipstone.indexing.failures import explained_failures
 
 # --- identities, without Spark ---------------------------------------------------------------------------------------
 

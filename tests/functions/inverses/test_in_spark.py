@@ -11,8 +11,8 @@ import pytest
 from tests.support import conf, skipping_off, write_objects
 
 from skipstone import Dataset, HybridIndex, MinMaxIndex, ValueListIndex, last_query
+from skipstone.engines.spark.attach import planner_of
 from skipstone.engines.spark.client import Client
-from skipstone.engines.spark.planning import planner_of
 from skipstone.functions.inverses.zones import read_rules
 
 pytestmark = pytest.mark.slow

@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from skipstone.indexing.objects import DataObject
     from skipstone.indexing.source import BoundIndex
 
-__all__ = ["OBJECT_COLUMN", "collect_with_arrow", "object_table", "plan_inputs"]
+__all__ = ["COLUMNAR", "OBJECT_COLUMN", "collect_with_arrow", "object_table", "plan_inputs"]
 
+COLUMNAR = frozenset({"parquet", "orc", "delta", "iceberg"})
+"""The formats whose readers find a column without reading the others."""
 OBJECT_COLUMN = "__skipstone_object"
 """The column of a scan of objects that numbers them."""
 
 _MERGING_TASKS_PER_CORE = 2
-_COLUMNAR = frozenset({"parquet", "orc", "delta", "iceberg"})
 _MOST_ROWS = 65_536
 _MOST_ROWS_OF_ANY_LENGTH = 10_000
 _MOST_BYTES = 128 << 20
@@ -44,7 +45,7 @@ def collect_with_arrow(source: SparkSource, objects: Sequence[DataObject], bound
     frame, whole_up_to = source.read(objects)
     selected, plan = plan_inputs(frame, bound, whole_up_to, source.flaw)
     columns = Client(selected.sparkSession).column_batches(selected)
-    _bound_batches(selected.sparkSession, plan.types, source.described["format"], in_columns=columns is not None)
+    _bound_batches(selected.sparkSession, plan.types, source.relation.format, in_columns=columns is not None)
     context = source.spark.sparkContext
     ship(selected.sparkSession)
     payload = dump_for_executors(plan, [b.index for b in bound])
@@ -85,7 +86,7 @@ def _bound_batches(spark: SparkSession, types: Sequence[pa.DataType], file_forma
     the rows that its reader holds at once.  Text formats are read row by row, so nothing else bounds theirs.
     """
     fixed = all(_is_fixed_width(t) for t in types)
-    unbounded = fixed or file_format in _COLUMNAR
+    unbounded = fixed or file_format in COLUMNAR
     rows = 1 if in_columns else _MOST_ROWS if fixed or not unbounded else _MOST_ROWS_OF_ANY_LENGTH
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(rows))
     spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(_UNBOUNDED if unbounded else _MOST_BYTES))

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from pyspark.errors import PySparkException
 
 from skipstone.engines.spark.connect import classic_session
+from skipstone.engines.spark.description import ScanDescription
 from skipstone.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -24,8 +25,19 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from typing_extensions import TypeIs
 
-__all__ = ["SPARK_ERRORS", "Client", "Scan", "is_predicate", "is_query", "said_by"]
+__all__ = [
+    "SPARK_ERRORS",
+    "Client",
+    "JavaCause",
+    "Scan",
+    "all_said_by",
+    "is_predicate",
+    "is_query",
+    "java_causes",
+    "said_by",
+]
 
+_MOST_CAUSES = 10
 SPARK_ERRORS = (PySparkException,)
 """What Spark raises for a query that it cannot analyse or run."""
 
@@ -231,9 +243,9 @@ class Scan:
     client: Client
     handle: Any
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> ScanDescription:
         """Describe what is read and how, as it is now."""
-        return dict(json.loads(self.handle.describe()))
+        return ScanDescription.of(json.loads(self.handle.describe()))
 
     def pinned(self, settings: Mapping[str, str]) -> Scan:
         """Return the scan in a clone of its session that nobody else has, with these settings besides."""
@@ -339,11 +351,40 @@ def is_predicate(what: object) -> TypeIs[str | Column]:
     return isinstance(what, str | Column)
 
 
+class JavaCause(NamedTuple):
+    """One of Java's exceptions: its class, and the first line of its message."""
+
+    kind: str
+    said: str
+
+
+def java_causes(error: BaseException) -> list[JavaCause]:
+    """Return Java's exception that an error tells of and its causes, from the outermost in; none of other errors."""
+    found: list[JavaCause] = []
+    cause = _thrown(error)
+    while cause is not None and len(found) < _MOST_CAUSES:
+        said = str(cause.getMessage() or "").split("\n", 1)[0]
+        found.append(JavaCause(cause.getClass().getName(), said))
+        cause = cause.getCause()
+    return found
+
+
+def all_said_by(error: BaseException) -> str:
+    """Return all that an error says; Py4J keeps the Java side's text apart."""
+    java = _thrown(error)
+    return str(error) if java is None else f"{error}\n{java}"
+
+
 def said_by(error: BaseException) -> str:
     """Return the first line of what an error says; of one of Java's, of what the Java exception says."""
-    java: Any = getattr(error, "java_exception", None)
+    java = _thrown(error)
     text = str(error) if java is None else str(java.getMessage() or java.toString())
     return (text.strip().splitlines() or [type(error).__name__])[0]
+
+
+def _thrown(error: BaseException) -> Any:
+    """Return the Java exception that Py4J made an error of, if it did."""
+    return getattr(error, "java_exception", None)
 
 
 def _bridge_of(spark: SparkSession) -> Any:

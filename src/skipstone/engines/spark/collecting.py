@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from skipstone.engines.spark.aggregates import aggregates_of, collect_with_aggregates, prefers_aggregates
 from skipstone.engines.spark.arrow_job import collect_with_arrow
+from skipstone.engines.spark.failures import explained_failures
 from skipstone.engines.spark.footers import collect_from_footers
 from skipstone.engines.spark.silent import must_be_silent
-from skipstone.indexing.failures import explained_failures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +46,6 @@ def collect(source: SparkSource, objects: Sequence[DataObject], bound: Sequence[
 def _collect_by_reading(source: SparkSource, objects: Sequence[DataObject], bound: Sequence[BoundIndex]) -> pa.Table:
     """Collect by reading the columns."""
     aggregates = None if must_be_silent(bound) else aggregates_of(bound)
-    if aggregates is not None and prefers_aggregates(source.described["format"], bound):
+    if aggregates is not None and prefers_aggregates(source.relation.format, bound):
         return collect_with_aggregates(source, objects, bound, aggregates)
     return collect_with_arrow(source, objects, bound)

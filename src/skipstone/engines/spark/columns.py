@@ -15,10 +15,11 @@ from skipstone.indexing.records import ColumnRecord
 from skipstone.indexing.source import BoundIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql.types import DataType, StructField, StructType
 
+    from skipstone.engines.spark.description import ScanDescription
     from skipstone.indexing.index import Index
 
 __all__ = ["ScanSchema", "bind_indexes"]
@@ -41,26 +42,24 @@ class ScanSchema:
     case_sensitive: bool
 
     @classmethod
-    def of(cls, described: Mapping[str, Any]) -> ScanSchema:
-        """Read the bridge's description of a scan.
+    def of(cls, described: ScanDescription) -> ScanSchema:
+        """Read the schemas of a scan.
 
         A column that is in the files *and* in the paths is Spark's partition column: its values come from the path.
         """
-        settings = described["conf"]
-        case_sensitive = settings.get("caseSensitive") == "true"
-        partition = _schema(described["partition_schema"]).fields
+        relation = described.relation
+        case_sensitive = relation.case_sensitive
+        partition = _schema(described.partition_schema).fields
         taken = {_folded(f.name, case_sensitive=case_sensitive) for f in partition}
         data = [
             f
-            for f in _schema(described["data_schema"]).fields
+            for f in _schema(described.data_schema).fields
             if _folded(f.name, case_sensitive=case_sensitive) not in taken
         ]
         corrupt = None
-        if described["format"] in _KEEPS_CORRUPT_RECORDS:
-            options = {k.lower(): v for k, v in described["options"].items()}
-            values = described.get("environment", {}).get("values", {})
-            default = values.get("spark.sql.columnNameOfCorruptRecord", "_corrupt_record")
-            corrupt = options.get("columnnameofcorruptrecord", default)
+        if relation.format in _KEEPS_CORRUPT_RECORDS:
+            default = relation.reader_settings.get("spark.sql.columnNameOfCorruptRecord", "_corrupt_record")
+            corrupt = relation.folded_options.get("columnnameofcorruptrecord", default)
         return cls((*data, *partition), frozenset(f.name for f in partition), corrupt, case_sensitive)
 
     def resolve(self, spelled: str) -> ColumnRecord:
@@ -121,7 +120,7 @@ class ScanSchema:
             raise IndexingError(msg)
 
 
-def bind_indexes(described: Mapping[str, Any], indexes: Iterable[Index]) -> list[BoundIndex]:
+def bind_indexes(described: ScanDescription, indexes: Iterable[Index]) -> list[BoundIndex]:
     """Resolve the columns of indexes against a scan, ``*`` expanded, each with an id of its own.
 
     ``*`` stands for every top-level column, partition columns included, whose type the index takes.
@@ -167,11 +166,11 @@ def _checked(index: Index, records: tuple[ColumnRecord, ...]) -> BoundIndex:
     return BoundIndex(uuid.uuid4().hex[:12], resolved, records)
 
 
-def _schema(text: str | Mapping[str, Any]) -> StructType:
+def _schema(text: str) -> StructType:
     """Read a schema's JSON.  A user-defined type is known by its name alone, since its class may not be here."""
     from pyspark.sql.types import StructType
 
-    node = json.loads(text) if isinstance(text, str) else text
+    node = json.loads(text)
     schema = _with_names(StructType.fromJson(_without_classes(node)), node)
     assert isinstance(schema, StructType)  # noqa: S101  (as it was)
     return schema

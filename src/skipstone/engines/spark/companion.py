@@ -156,7 +156,7 @@ def _wanted(handle: Any) -> Any:
 
 def _attach(number: int, spark: SparkSession) -> None:
     from skipstone import kms, registry
-    from skipstone.engines.spark.planning import attach_companion
+    from skipstone.engines.spark.attach import attach_companion
 
     # The application's settings: a session's may be any client's.
     settings = spark.sparkContext.getConf()

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from decimal import Context
 from typing import TYPE_CHECKING, Any
 
+from skipstone.expressions.types import FLOATING
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -32,7 +34,6 @@ _FIRST_GOOD = {"parquet-mr": (1, 10), "parquet-cpp-arrow": (8, 0)}
 _DAYS_1900 = -25567
 _MICROS_1900 = _DAYS_1900 * 86_400_000_000
 _FIRST_PROLEPTIC_SPARK = 3
-_FLOATING = ("float", "double")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def column_bounds(facts: Mapping[str, Any], type_: str, footer: Mapping[str, Any
     uppers: list[Any] = []
     nulls = nans = rows = 0
     for group in facts["groups"]:
-        unordered = 0 if type_ not in _FLOATING else group.get("nans")
+        unordered = 0 if type_ not in FLOATING else group.get("nans")
         if group["nulls"] is None or unordered is None or group["values"] != group["rows"]:
             return None
         if group["nulls"] < 0 or unordered < 0 or group["nulls"] + unordered > group["values"]:

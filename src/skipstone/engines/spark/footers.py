@@ -68,9 +68,8 @@ def collect_from_footers(
     source: SparkSource, objects: Sequence[DataObject], bound: Sequence[BoundIndex]
 ) -> pa.Table | None:
     """Collect the metadata of those objects whose footers suffice; a block table, or ``None`` when none can."""
-    described = source.described
-    settings = described["environment"]["values"]
-    if described["format"] != "parquet" or settings.get("spark.sql.parquet.fieldId.read.enabled") == "true":
+    by_id = source.relation.reader_settings.get("spark.sql.parquet.fieldId.read.enabled") == "true"
+    if source.relation.format != "parquet" or by_id:
         return None
     roles = [footer_roles(b) for b in bound]
     known_roles = [r for r in roles if r is not None]

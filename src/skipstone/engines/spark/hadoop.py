@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from skipstone.engines.spark.client import Client
+from skipstone.engines.spark.client import Client, java_causes
 from skipstone.stores.parquet.filesystem import FileEntry, FileSystem, LocalFileSystem, scheme_of
 from skipstone.stores.timing import timed_read
 
@@ -189,13 +189,9 @@ def _translated(path: str) -> Iterator[None]:
     try:
         yield
     except Py4JJavaError as error:
-        names: list[str] = []
-        text = ""
-        cause: Any = error.java_exception
-        while cause is not None and len(names) < 10:
-            names.append(cause.getClass().getName())
-            text = text or str(cause.getMessage() or "").split("\n", 1)[0]
-            cause = cause.getCause()
+        causes = java_causes(error)
+        names = [cause.kind for cause in causes]
+        text = next((cause.said for cause in causes if cause.said), "")
         what = f"{names[0].rsplit('.', 1)[-1]}: {text[:300]}"
         if any(name in _MISSING for name in names):
             raise FileNotFoundError(f"{path}: {what}") from error

@@ -15,49 +15,36 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from skipstone import indexes, registry
-from skipstone.engines.spark.bridge.presence import require_bridge
+from skipstone import registry
 from skipstone.engines.spark.choice import CHOICE, Choice
-from skipstone.engines.spark.client import Client
-from skipstone.engines.spark.connect import classic_session
-from skipstone.engines.spark.evaluation import SparkPartEvaluator
+from skipstone.engines.spark.description import read_relation
 from skipstone.engines.spark.functions import query_identities
-from skipstone.engines.spark.hadoop import file_system_for
+from skipstone.engines.spark.session_store import store_for
 from skipstone.engines.spark.sql import Answerer, answer
 from skipstone.engines.spark.surroundings import rests_on, surroundings
-from skipstone.errors import SettingError, SkipstoneError
+from skipstone.errors import SkipstoneError
 from skipstone.expressions.from_spark import read_expression
-from skipstone.functions.geo.implications import SedonaFunctions
 from skipstone.functions.identity.package_versions import gathered_evidence
-from skipstone.functions.inverses.implication import InverseImplication
 from skipstone.indexing.relation import Relation
 from skipstone.querying.distrust import distrust
-from skipstone.querying.elements import ElementImplication
 from skipstone.querying.plan import Plan, plan_scan
 from skipstone.querying.plan_tally import Tally, plan_tally
 from skipstone.querying.plan_top import plan_top
 from skipstone.querying.top_k import Top
 from skipstone.settings import complain_once
-from skipstone.stores.elasticsearch.store import ElasticsearchStore
 from skipstone.stores.memory import InMemoryStore
 from skipstone.stores.packed import PACKED_COLUMNS, packed_objects
-from skipstone.stores.parquet.store import ParquetStore
-from skipstone.stores.services import Services, provide_services
 from skipstone.stores.timing import reading_time
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     from skipstone.stores.metadata_store import MetadataStore, Snapshot
 
-__all__ = ["SparkPlanner", "attach", "attach_companion", "planner_of", "store_for"]
+__all__ = ["SparkPlanner"]
 
 _MOST_PLANS = 256
 _MOST_SNAPSHOTS = 64
@@ -90,7 +77,7 @@ class SparkPlanner:
 
     def _planned(self, key: int, request: dict[str, Any]) -> Plan:
         """Plan one scan, and remember the plan; what Skipstone refuses on purpose is said."""
-        relation = Relation.of(request["relation"])
+        relation = read_relation(request["relation"])
         if request.get("rehearsal"):
             return self._rehearsed(relation, request["condition"])
         complain_once(relation.skipstone, registry.store_settings())
@@ -215,105 +202,3 @@ def _response(key: int, plan: Plan, read_seconds: float) -> bytes:
 def _names(setting: str) -> list[str]:
     """Split a comma-separated setting."""
     return [name.strip() for name in setting.split(",") if name.strip()]
-
-
-_stores: dict[tuple[str, str, tuple[tuple[str, str], ...]], MetadataStore] = {}
-_stores_lock = threading.Lock()
-_BUILT_IN_STORES: dict[str, type[MetadataStore]] = {
-    "parquet": ParquetStore,
-    "memory": InMemoryStore,
-    "elasticsearch": ElasticsearchStore,
-}
-
-
-def store_for(spark: SparkSession, settings: Mapping[str, str]) -> MetadataStore:
-    """Return the metadata store that the settings (without their prefix) choose; one per application and settings.
-
-    Raises
-    ------
-    SettingError
-        When there is no store of that name, or its settings make no sense.
-    """
-    name = settings.get("store") or "parquet"
-    store_type = registry.find_store(name)
-    if store_type is None:
-        known = ", ".join(map(repr, registry.known_stores()))
-        msg = (
-            f"spark.skipstone.store is {name!r}: there is no such metadata store; use one of {known}, or name the "
-            "module that brings it in spark.skipstone.plugins"
-        )
-        raise SettingError(msg)
-    own = {
-        k: v
-        for k, v in settings.items()
-        if any(k == s or (s[-1] == "." and k.startswith(s)) for s in store_type.settings)
-    }
-    key = (_application(spark), name, tuple(sorted(own.items())))
-    with _stores_lock:
-        if key not in _stores:
-            _stores[key] = store_type.for_session(spark, own)
-        return _stores[key]
-
-
-def _services(spark: SparkSession) -> Services:
-    """Return what a session does for stores."""
-    return Services(lambda path: file_system_for(path, spark), SparkPartEvaluator(spark))
-
-
-_applications: WeakKeyDictionary[SparkContext, str] = WeakKeyDictionary()
-
-
-def _application(spark: SparkSession) -> str:
-    """Return the id of a session's application, asked of the JVM once: every query wants it."""
-    context = spark.sparkContext
-    known = _applications.get(context)
-    if known is None:
-        known = _applications[context] = str(context.applicationId)
-    return known
-
-
-_planners: dict[str, SparkPlanner] = {}
-
-
-def attach(spark: SparkSession) -> SparkSession:
-    """Register the planner with the bridge of a session's application, once; gives the session that the JVM knows.
-
-    Raises
-    ------
-    SessionNotConfiguredError
-        When the session runs without Skipstone's extension.
-    """
-    require_bridge(spark)
-    spark = classic_session(spark)
-    _fill_registry()
-    application = _application(spark)
-    if application not in _planners:
-        planner = _planners.setdefault(application, SparkPlanner(spark))
-        client = Client(spark)
-        client.register(planner)
-        client.warm_up()
-    return spark
-
-
-def attach_companion(spark: SparkSession, number: int) -> bool:
-    """Register the planner of a companion process; return whether the bridge still wants it."""
-    _fill_registry()
-    planner = _planners.setdefault(_application(spark), SparkPlanner(spark))
-    return Client(spark).register_companion(number, planner)
-
-
-def _fill_registry() -> None:
-    """Make known what Skipstone has of its own."""
-    for index_type in indexes.BUILT_IN:
-        registry.register_index(index_type)
-    provide_services(_services)
-    for name, store_type in _BUILT_IN_STORES.items():
-        registry.register_store(name, store_type)
-    registry.register_implication("elements", ElementImplication())
-    registry.register_implication("inverses", InverseImplication())
-    registry.register_implication("sedona", SedonaFunctions())
-
-
-def planner_of(spark: SparkSession) -> SparkPlanner:
-    """Return the planner that serves a session."""
-    return _planners[_application(attach(spark))]

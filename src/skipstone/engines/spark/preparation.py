@@ -26,7 +26,7 @@ class ScanPreparation:
     @property
     def reads_as(self) -> Mapping[str, str]:
         """What the declared schema says of columns besides their types, by name."""
-        return {c["n"]: c["d"] for c in self.scan.describe()["columns"] if c.get("d")}
+        return self.scan.describe().relation.reads_as
 
     def type_of(self, expression: str) -> str:
         """Return the Spark type of a SQL expression over the dataset's columns.

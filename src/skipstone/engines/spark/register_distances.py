@@ -12,7 +12,7 @@ from skipstone.engines.spark.connect import classic_session
 from skipstone.engines.spark.functions import promise_of, raw_identity, state_version, why_unidentified
 from skipstone.engines.spark.shipping import ship
 from skipstone.errors import IndexingError, SettingError
-from skipstone.functions.distances.metrics import FUNCTIONS_VERSION
+from skipstone.functions.distances.metric import FUNCTIONS_VERSION
 from skipstone.functions.distances.own_metrics import Vouched, sql_literal, vouched
 from skipstone.functions.distances.vectorised import FUNCTIONS
 

@@ -96,7 +96,7 @@ class _Builder(SparkSession.Builder):
         own = SparkSession._instantiatedSession if api is Api.IN_PROCESS else spark
         assert own is not None  # noqa: S101
         require_bridge(own)
-        from skipstone.engines.spark.planning import attach
+        from skipstone.engines.spark.attach import attach
 
         attach(own)
         return spark

@@ -19,18 +19,19 @@ from skipstone.engines.spark.visible_metadata import refuse_metadata_among, refu
 from skipstone.errors import DatasetError
 from skipstone.expressions.names import quote_parts
 from skipstone.indexing.objects import DataObject
-from skipstone.indexing.relation import Relation
 from skipstone.indexing.unsteady import refuse_unsteady_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from skipstone.engines.spark.client import Scan
+    from skipstone.engines.spark.description import ScanDescription
     from skipstone.indexing.index import Index
+    from skipstone.indexing.relation import Relation
     from skipstone.indexing.source import BoundIndex
 
 __all__ = ["SparkSource"]
@@ -63,18 +64,18 @@ class SparkSource:
         return self.scan.client.spark
 
     @cached_property
-    def described(self) -> Mapping[str, Any]:
+    def described(self) -> ScanDescription:
         """The bridge's description of the scan."""
         return self.scan.describe()
 
-    @cached_property
+    @property
     def relation(self) -> Relation:
         """How the dataset is read."""
-        return Relation.of(self.described)
+        return self.described.relation
 
     def relation_now(self) -> Relation:
         """Return how the dataset is read at this moment."""
-        return Relation.of(self.scan.describe())
+        return self.scan.describe().relation
 
     @property
     def preparation(self) -> ScanPreparation:
@@ -87,7 +88,7 @@ class SparkSource:
 
     def refuse_unsteady_rows(self) -> None:
         """Raise when what the scan's reader gives depends on more than the file: see ``unsteady``."""
-        refuse_unsteady_rows(self.described)
+        refuse_unsteady_rows(self.relation)
 
     def bind(self, indexes: Iterable[Index]) -> list[BoundIndex]:
         """Find the columns of indexes."""
@@ -112,7 +113,7 @@ class SparkSource:
             with file.open(encoding="utf-8") as lines:
                 found = (DataObject(o["p"], o["l"], o["m"], o["e"]) for o in map(json.loads, lines))
                 listed = list({o.path: o for o in found}.values())
-        refuse_metadata_among(listed, self.described["roots"])
+        refuse_metadata_among(listed, self.relation.roots)
         return listed
 
     def gone(self, paths: Sequence[str]) -> list[str]:
@@ -162,8 +163,8 @@ class SparkSource:
         if column is None:
             return None
         flaw = f"{quote_parts((column,))} IS NOT NULL"
-        if self.described["format"] == "xml" or any("variant" in c["t"] for c in self.described["columns"]):
-            others = (c["n"] for c in self.described["columns"] if not c["p"] and c["n"] != column)
+        if self.relation.format == "xml" or self.described.has_variants:
+            others = (c.name for c in self.described.columns if not c.partition and c.name != column)
             every = ", ".join(quote_parts((name,)) for name in others)
             flaw = f"{flaw} OR length(to_json(struct({every}))) < 0"  # never: it asks for all columns
         return flaw

@@ -7,16 +7,16 @@ that is none, which Spark refuses.  So nothing is indexed, and nothing is writte
 
 from __future__ import annotations
 
-import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from skipstone.errors import DatasetError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from skipstone.engines.spark.client import Client
+    from skipstone.engines.spark.description import ScanDescription
     from skipstone.indexing.objects import DataObject
 
 __all__ = ["METADATA_FOLDER", "refuse_metadata_among", "refuse_visible_folder"]
@@ -34,7 +34,7 @@ _FILES = (("_manifests", f"_{1:020d}.json"), ("_definitions", f"_{1:020d}.json")
 """Names that are like those of a metadata folder."""
 
 
-def refuse_visible_folder(client: Client, described: Mapping[str, Any], folder: str | None) -> None:
+def refuse_visible_folder(client: Client, described: ScanDescription, folder: str | None) -> None:
     """Raise when a scan would read the files of a metadata folder, whether it is there yet or not.
 
     Parameters
@@ -49,14 +49,14 @@ def refuse_visible_folder(client: Client, described: Mapping[str, Any], folder: 
     DatasetError
         With what to do.
     """
-    options = {name.lower(): value for name, value in described["options"].items()}
-    regex = options.get(_OPTION, described["conf"].get(_SETTING))
+    options = described.relation.folded_options
+    regex = options.get(_OPTION, described.settings.get(_SETTING))
     if folder is None or regex is None:
         return
     recursive = str(options.get("recursivefilelookup", "")).lower() == "true"
-    if not recursive and not _is_partitioned(described):
+    if not recursive and not described.is_partitioned:
         return  # Spark reads what lies in the root itself
-    inside = [below for root in described["roots"] if (below := _below(folder, root))]
+    inside = [below for root in described.relation.roots if (below := _below(folder, root))]
     hidden = client.pattern(regex) if regex else None  # an empty one hides nothing
     glob = options.get("pathglobfilter")
     for below in inside:
@@ -82,13 +82,6 @@ def refuse_metadata_among(objects: Sequence[DataObject], roots: Sequence[str]) -
         if f"/{METADATA_FOLDER}/" in found.path and any(METADATA_FOLDER in _below(found.path, root) for root in roots):
             msg = f"{found.path} is metadata, and the dataset is read in a way that takes it for data: {_REMEDY}"
             raise DatasetError(msg)
-
-
-def _is_partitioned(described: Mapping[str, Any]) -> bool:
-    """Whether the scan has partition columns; the bridge gives the schema as text."""
-    schema = described["partition_schema"]
-    fields = json.loads(schema)["fields"] if isinstance(schema, str) else schema["fields"]
-    return bool(fields)
 
 
 def _below(path: str, root: str) -> tuple[str, ...]:

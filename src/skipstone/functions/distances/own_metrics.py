@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skipstone.errors import SettingError
-from skipstone.functions.distances.metrics import METRICS, Asked, Measured, Metric, Tolerance, is_number
+from skipstone.functions.distances.metric import Asked, Measured, Metric, Tolerance, is_number
+from skipstone.functions.distances.metrics import METRICS
 from skipstone.toolkit.values import quoted
 
 if TYPE_CHECKING:

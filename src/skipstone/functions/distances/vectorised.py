@@ -18,11 +18,14 @@ infinite coordinates give NaN or infinity.  Numbers of every type are taken as d
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
-from skipstone.functions.distances.metrics import METRICS, VectorMetric, distances_between, one_less_cosine
+from skipstone.functions.distances.metrics import METRICS
+from skipstone.functions.distances.vector_metrics import VectorMetric, one_less_cosine
+from skipstone.functions.distances.vectors import NO_VECTOR, read_vectors
 
-__all__ = ["FUNCTIONS"]
+__all__ = ["FUNCTIONS", "distances_between"]
 
 
 def euclidean_distance(one: pa.Array, other: pa.Array) -> pa.Array:
@@ -61,3 +64,30 @@ def _between(metric: str, one: pa.Array, other: pa.Array) -> pa.Array:
     found = METRICS[metric]
     assert isinstance(found, VectorMetric)  # noqa: S101  (for the type checker: the names above are theirs)
     return distances_between(found, one, other)
+
+
+def distances_between(metric: VectorMetric, one: pa.Array, other: pa.Array) -> pa.Array:
+    """Compute the distances of two columns row by row: what the functions of a query give.
+
+    NULL where either is NULL, has a NULL in it, is of another length than the other or has no distance at all; NaN or
+    infinite where a coordinate is, or where the distance is beyond what a double holds.
+
+    Examples
+    --------
+    >>> points = pa.array([[0.0, 0.0], [1.0], None])
+    >>> distances_between(METRICS["euclidean"], points, pa.array([[3, 4]] * 3)).to_pylist()
+    [5.0, None, None]
+    """
+    left, right = read_vectors(one), read_vectors(other)
+    found = np.zeros(len(one))
+    known = np.zeros(len(one), np.bool_)
+    same = np.where(left.lengths == right.lengths, left.lengths, NO_VECTOR)
+    for length in np.unique(same[same != NO_VECTOR]).tolist():
+        rows = np.flatnonzero(same == length)
+        constant = right.matrix(rows, length)
+        if (constant == constant[0]).all():  # a literal comes once for every row
+            constant = constant[:1]
+        points = left.matrix(rows, length)
+        found[rows] = metric.between(metric.prepare(points), metric.prepare(constant))
+        known[rows] = metric.defined(points) & metric.defined(constant)
+    return pa.array(found, pa.float64(), mask=~known)

@@ -35,6 +35,7 @@ from skipstone.expressions.tree import (
     Not,
     Or,
 )
+from skipstone.expressions.types import FLOATING
 from skipstone.functions.geo.envelopes import GeometryError
 from skipstone.functions.geo.shapes import MEETS, TRUSTED, Shape
 from skipstone.querying.implication import Implication, NotTheSameFunctionError
@@ -188,13 +189,13 @@ def _within(subject: Expression, low: float, high: float) -> list[Expression]:
     """
     if not isinstance(subject, Column | Cast) or not _NUMBER.fullmatch(subject.type):
         return []
-    bounded = between(subject if subject.type in ("float", "double") else Cast(subject, "double"), low, high)
+    bounded = between(subject if subject.type in FLOATING else Cast(subject, "double"), low, high)
     if bounded is None:
         return []
     column: Expression = subject
     while isinstance(column, Cast):
         column = column.child
-    if isinstance(column, Column) and column.type in ("float", "double"):
+    if isinstance(column, Column) and column.type in FLOATING:
         large, small = Literal(TRUSTED, column.type), Literal(-TRUSTED, column.type)
         return [Or((bounded, GreaterThan(column, large), LessThan(column, small)))]
     return [bounded]

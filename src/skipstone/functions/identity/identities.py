@@ -57,9 +57,9 @@ class FunctionIdentities:
     settings
         The session's ``spark.skipstone.*`` settings, without that prefix.
     command
-        Gives the pickled function of a Python function's raw id, or ``None``.
+        Returns the pickled function of a Python function's raw id, or ``None``.
     workers
-        Tells what Spark's workers run; without it the driver's view is all that counts.
+        Returns what Spark's workers run; without it the driver's view is all that counts.
     is_collected
         Whether the functions have run by now.  One that workers cannot import has no results: that is left to the job
         which calls it to say.

@@ -36,8 +36,8 @@ class Inverse:
     Parameters
     ----------
     argument
-        Gives the one argument of a call that is not constant, or ``None`` when the call has not the form that is known
-        (a unit that is no literal, another type).
+        Returns the one argument of a call that is not constant, or ``None`` when the call has not the form that is
+        known (a unit that is no literal, another type).
     preimage
         See above; ``call`` is the vertex, ``wanted`` an interval of results, ``within`` one that holds the arguments.
     image

@@ -7,10 +7,9 @@ import re
 from decimal import Context, Decimal
 from typing import Any
 
-__all__ = ["BITS", "after_prefix", "successor"]
+from skipstone.expressions.types import BITS
 
-BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64, "date": 32, "timestamp": 64, "timestamp_ntz": 64}
-"""The types whose values are whole numbers, with their sizes."""
+__all__ = ["after_prefix", "successor"]
 
 _DECIMAL = re.compile(r"decimal\(\d+,\s?(-?\d+)\)")
 _EXACT = Context(prec=100)

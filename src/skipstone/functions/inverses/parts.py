@@ -62,7 +62,7 @@ def _stretches(
     first
         The part's least value: what is below it is the whole cycle's.
     place
-        Gives the first place in a cycle, by its number, at which the part is some value or greater.
+        Returns the first place in a cycle, by its number, at which the part is some value or greater.
     wanted, within
         See ``Inverse``.
     """

@@ -22,8 +22,9 @@ from skipstone.expressions.tree import (
     Or,
     StartsWith,
 )
+from skipstone.expressions.types import BITS
 from skipstone.functions.inverses.inverse import merged
-from skipstone.functions.inverses.ordering import BITS, after_prefix, successor
+from skipstone.functions.inverses.ordering import after_prefix, successor
 from skipstone.toolkit.like import literal_prefix, parse_like
 
 if TYPE_CHECKING:

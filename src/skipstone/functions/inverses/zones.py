@@ -94,7 +94,7 @@ class Surroundings:
     Parameters
     ----------
     rules
-        Gives the rules of a zone, or ``None`` when they are not known or not the same in all JVMs.
+        Returns the rules of a zone, or ``None`` when they are not known or not the same in all JVMs.
     old_formatter
         Whether Spark writes dates as Spark 2 did (``spark.sql.legacy.timeParserPolicy=LEGACY``), in another calendar.
     """

@@ -23,6 +23,7 @@ from skipstone.expressions.tree import And, Expression, Or
 from skipstone.indexes.minmax import BOUND_BYTES
 from skipstone.toolkit.bounds import successor, to_bounds
 from skipstone.toolkit.leaf import Affix, Among, Compare, read_leaf
+from skipstone.toolkit.values import FLOATING
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -230,7 +231,7 @@ def _kinds(spark_type: str) -> tuple[type, ...]:
     """Return the Python types of ends that fit a Spark type; ``int`` is also the physical form of times."""
     if spark_type in ("string", "binary"):
         return (bytes,)
-    if spark_type in ("float", "double"):
+    if spark_type in FLOATING:
         return (float, int)
     if spark_type == "boolean":
         return (bool,)

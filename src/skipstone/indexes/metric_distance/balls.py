@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skipstone.functions.distances.metrics import as_points
+from skipstone.functions.distances.metric import as_points
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from skipstone.functions.distances.metrics import ComputedMetric, Points
+    from skipstone.functions.distances.metric import ComputedMetric, Points
 
 __all__ = ["KEPT_BYTES", "Ball", "Cloud"]
 

@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 from skipstone.errors import SettingError, UnsupportedTypeError
 from skipstone.expressions import tree
 from skipstone.expressions.tree import Call, Column, Comparison, In, Literal
-from skipstone.functions.distances.metrics import METRICS, one_less_cosine
+from skipstone.functions.distances.metrics import METRICS
 from skipstone.functions.distances.own_metrics import find_metric
+from skipstone.functions.distances.vector_metrics import one_less_cosine
 from skipstone.functions.distances.vectors import read_vectors
 from skipstone.indexes.metric_distance.balls import Ball, Cloud
 from skipstone.indexing.environment import MACHINE
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from skipstone.expressions.tree import Expression
-    from skipstone.functions.distances.metrics import ComputedMetric, Metric, Tolerance
+    from skipstone.functions.distances.metric import ComputedMetric, Metric, Tolerance
     from skipstone.indexing.objects import DataObject
     from skipstone.querying.clause import Metadata
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from skipstone.engines.spark.attach import planner_of
 from skipstone.engines.spark.client import SPARK_ERRORS
-from skipstone.engines.spark.planning import planner_of
 from skipstone.engines.spark.remedies import remedies
 from skipstone.errors import SkipstoneError, SoundnessError
 from skipstone.reporting.contributions import Contribution, contributions

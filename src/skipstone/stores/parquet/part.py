@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from skipstone.indexing.records import split_field_column
 from skipstone.stores.parquet.sections import SectionFile
+from skipstone.stores.parts.columns import column_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -111,6 +112,6 @@ class PartFile:
         """Group columns by the section that holds them; at least one group."""
         groups: dict[SectionFile, list[str]] = {}
         for column in columns:
-            section = self._section_of.get(column.partition("#")[0], self._main)
+            section = self._section_of.get(column_of(column), self._main)
             groups.setdefault(section, []).append(column)
         return list(groups.items()) or [(self._main, [])]

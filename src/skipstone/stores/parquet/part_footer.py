@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from skipstone.stores.parts.buckets import Buckets
+from skipstone.stores.parts.columns import column_of, sample_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -73,12 +74,12 @@ class Footer:
 
     def bytes_in_memory(self, column: str) -> int:
         """Return how many bytes a column, or one of its buckets on average, takes in memory."""
-        whole, cut, _ = column.partition("#")
+        whole = column_of(column)
         size = self.arrow_bytes.get(column, self.arrow_bytes.get(whole, 0))
-        if column in self.arrow_bytes or not cut or whole not in self.buckets:
+        if column in self.arrow_bytes or whole not in self.buckets:
             return size
-        alike = f"{whole}#{cut.partition('-')[0]}-0" if "-" in cut else f"{whole}#0"
-        return self.arrow_bytes.get(alike, size // self.buckets[whole].count)
+        alike = sample_of(column)
+        return size if alike is None else self.arrow_bytes.get(alike, size // self.buckets[whole].count)
 
     def chunks_of(self, columns: Collection[str], groups: Collection[int] | None = None) -> list[Chunk]:
         """Return the chunks of some columns, in some row groups or in all, in the order in which they lie."""
@@ -113,7 +114,7 @@ def _buckets(column: str, said: Any, columns: Collection[str]) -> Buckets:
     match said:
         case [str() as kind, int() as count, *coarse] if all(type(n) is int for n in coarse):
             cut = Buckets(kind, count, tuple(coarse))
-            there = {name for name in columns if name == column or name.startswith(f"{column}#")}
+            there = {name for name in columns if column_of(name) == column}
             if there == set(cut.columns(column)):  # no more of them either: of another count, values lie elsewhere
                 return cut
     msg = f"{column[:80]!r} is to be in buckets as {str(said)[:80]} and is not"

@@ -23,7 +23,7 @@ from skipstone.stores.manifest import PartRecord, Section
 from skipstone.stores.parquet.encodings import DICTIONARY_BYTES, with_dictionary
 from skipstone.stores.parquet.part_footer import BUCKETS, CHUNK, SIZES, TRAILER, leaf_columns
 from skipstone.stores.parts.buckets import blocks_in, split
-from skipstone.stores.parts.columns import rows_per_group, sizes_by_index
+from skipstone.stores.parts.columns import column_of, rows_per_group, sizes_by_index
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -235,7 +235,7 @@ class _SectionWriter:
                 offset, length = _extent(metadata.row_group(group).column(leaf))
                 handle.seek(offset)
                 chunks.append((offset, length, zlib.crc32(handle.read(length))))
-                column = name.partition("#")[0]
+                column = column_of(name)
                 self.stored[column] = self.stored.get(column, 0) + length
         end = np.array(chunks, CHUNK).tobytes() + self._footer
         handle.seek(place)

@@ -46,7 +46,7 @@ class ParquetStore(VersionedStore):
     Parameters
     ----------
     file_systems
-        Gives the file system of a path, such as an engine's; by default local disks.
+        Returns the file system of a path, such as an engine's; by default local disks.
     location
         Base folder for the metadata of all datasets; beside the data when not given.
     cache_bytes

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from skipstone.querying.lookup import BLOCKS, FILTER, MOST_BLOCKS, SET, PartFilters, kind_of, turns_and_blocks
 from skipstone.stores.metadata_store import field_column
 from skipstone.stores.parquet.encodings import stored_size
+from skipstone.stores.parts.columns import bucket_column, whole_column
 from skipstone.stores.parts.filter_slices import interleaving, joined_filters, levels_for, slices
 from skipstone.stores.parts.set_hashes import set_hashes
 from skipstone.toolkit.values import exact_array
@@ -86,17 +87,17 @@ class Buckets:
 
     def columns(self, column: str, numbers: Sequence[int] | None = None) -> tuple[str, ...]:
         """Name the columns that a field is kept in, or those of some buckets; first that of filters left whole."""
-        names = [f"{column}#{number}" for number in range(self.count)]
-        names += [f"{column}#{count}-{number}" for count in self.coarse for number in range(count)]
+        names = [bucket_column(column, number) for number in range(self.count)]
+        names += [bucket_column(column, number, count) for count in self.coarse for number in range(count)]
         chosen = names if numbers is None else [names[number] for number in numbers]
-        return (*([] if self.kind == SET else [f"{column}#whole"]), *chosen)
+        return (*([] if self.kind == SET else [whole_column(column)]), *chosen)
 
     def samples(self, column: str) -> tuple[str, ...]:
         """Name the columns that tell how large the others are: of each number of slices the first."""
-        coarse = (f"{column}#{count}-0" for count in self.coarse)
-        return (
-            () if self.kind == SET else (f"{column}#whole", *([f"{column}#0", *coarse] if self.kind == BLOCKS else []))
-        )
+        if self.kind == SET:
+            return ()
+        coarse = (bucket_column(column, 0, count) for count in self.coarse)
+        return (whole_column(column), *([bucket_column(column, 0), *coarse] if self.kind == BLOCKS else []))
 
     def numbers(self, lookup: Lookup, type_: pa.DataType) -> tuple[int, ...] | None:
         """Number the buckets that a lookup needs, given the field's type; ``None`` for all."""
@@ -287,4 +288,4 @@ def filters_of(columns: Mapping[str, pa.Array], column: str, buckets: Buckets) -
         count: {n: columns[name] for n, name in enumerate(islice(names, count)) if name in columns}
         for count in buckets.levels
     }
-    return PartFilters(columns[f"{column}#whole"], levels)
+    return PartFilters(columns[whole_column(column)], levels)

@@ -145,7 +145,7 @@ def gather(
     kind
         The column's type.
     column
-        Gives a part's column by the part's number; asked only for parts that are needed.
+        Returns a part's column by the part's number; asked only for parts that are needed.
     """
     needed = [n for n in range(len(offsets) - 1) if np.any((rows >= offsets[n]) & (rows < offsets[n + 1]))]
     chunks: list[pa.Array] = []

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import skipstone
 from skipstone import Dataset, MinMaxIndex
-from skipstone.engines.spark.planning import SparkPlanner, planner_of
+from skipstone.engines.spark.attach import planner_of
+from skipstone.engines.spark.planning import SparkPlanner
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -49,6 +49,20 @@ private[skipstone] class Entry(val session: String, val roots: Seq[String], val 
   @volatile var runMs: Option[Long] = None
   @volatile var run: Option[ScanRun] = None
 
+  /** Nothing is left out after all. */
+  def keepAll(): Unit = {
+    kept = total
+    skipped = 0
+    byTop = 0
+    bytesSkipped = 0
+  }
+
+  /** The same, for a reason that is said. */
+  def keepAll(note: String): Unit = {
+    notes = notes :+ note
+    keepAll()
+  }
+
   /** Reading metadata: what the planner says of itself, and fetching the table of objects. */
   private def metadataNs: Long = {
     val told = header.map(_.path("metadata_read_seconds").asDouble(0)).getOrElse(0.0)

@@ -102,8 +102,7 @@ private[skipstone] class TablePruning(
           kept = Some(keep)
           Some(plan)
         case Left(reason) =>
-          say(reason)
-          nothingSkipped()
+          entry.keepAll(reason)
           None
       }
     }
@@ -111,17 +110,11 @@ private[skipstone] class TablePruning(
 
   private def at(location: AnyRef): Unit = entry.location = new WeakReference(location)
 
-  private def nothingSkipped(): Unit = {
-    entry.kept = entry.total
-    entry.skipped = 0
-    entry.bytesSkipped = 0
-  }
-
   private def say(note: String): Unit = entry.notes = entry.notes :+ note
 
   private def fail(error: String): Unit = {
     entry.error = Some(error)
-    nothingSkipped()
+    entry.keepAll()
     val message = s"Skipstone: nothing skipped in ${entry.roots.headOption.getOrElse("a table")}: $error"
     if (isNew(message)) logWarning(message)
   }

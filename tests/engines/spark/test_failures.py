@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from skipstone.engines.spark.failures import explained_failures
 from skipstone.errors import IndexingError
-from skipstone.indexing.failures import explained_failures
 
 
 @pytest.mark.parametrize(
