@@ -67,7 +67,7 @@ def _run_all(arguments: argparse.Namespace) -> int:
     """Run what is not done yet; return how many experiments failed."""
     here = machine.describe_machine()
     options = {option: getattr(arguments, option) for option in OPTIONS}
-    run = {**options, "results": str(arguments.results), "machine": here}
+    run = {**options, "results": str(arguments.results), "machine": machine.measured()}
     progress = Progress(LOGS / "progress" / f"{arguments.storage}-{arguments.scale}", run)
     done = progress.begin(anew=arguments.anew)
     names = arguments.names or NAMES

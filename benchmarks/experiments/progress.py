@@ -1,8 +1,9 @@
 """A run of hours that is broken off goes on where it stopped: what is done is kept, and found by whoever starts again.
 
-Two things are kept below ``benchmarks/output/progress``: which experiments of an unfinished run are done, and of an
-experiment that is under way the steps that took long.  Both belong to one *run*: its options, the machine and the
-commit that is measured.  Whatever was begun otherwise is begun anew: figures of two codes are not one figure.
+Two things are kept below ``benchmarks/output/progress``: which experiments of a run are done, and of an experiment
+that is under way the steps that took long.  Both belong to one *run*: its options, the machine and the sources that are
+measured.  Whatever was begun otherwise is begun anew: figures of two codes are not one figure.  A commit that touches
+documents or results is the same code.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Progress:
     run: Mapping[str, Any]
 
     def begin(self, *, anew: bool) -> list[str]:
-        """Return the experiments that are done, none if this run is another one than was broken off."""
+        """Return the experiments that are done, none if this run is another one than was begun."""
         kept = _read(self._file)
         if anew or kept.get("run") != dict(self.run):
             for file in self.folder.glob("*.json"):

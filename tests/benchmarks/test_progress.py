@@ -35,7 +35,7 @@ def test_without_a_file_nothing_is_kept(monkeypatch):
 
 
 def test_another_run_begins_anew(tmp_path):
-    first = Progress(tmp_path, {"scale": "full", "machine": {"commit": "a"}})
+    first = Progress(tmp_path, {"scale": "full", "machine": {"sources": "a"}})
     assert first.begin(anew=False) == []
     first.steps("fig9").write_text("{}")
     first.ended("fig7")
@@ -43,7 +43,7 @@ def test_another_run_begins_anew(tmp_path):
     assert first.begin(anew=False) == ["fig7"]
     assert first.steps("fig9").exists()
 
-    other = Progress(tmp_path, {"scale": "full", "machine": {"commit": "b"}})
+    other = Progress(tmp_path, {"scale": "full", "machine": {"sources": "b"}})
     assert other.begin(anew=False) == []
     assert not other.steps("fig9").exists()
 
@@ -72,6 +72,7 @@ def test_a_run_that_fails_half_way_goes_on_and_one_that_is_through_does_not(tmp_
     monkeypatch.setattr(runner, "LOGS", tmp_path / "output")
     monkeypatch.setattr(runner.page, "write", lambda results: "")
     monkeypatch.setattr(runner.machine, "describe_machine", lambda: {"commit": "a"})
+    monkeypatch.setattr(runner.machine, "sources", lambda: "a")
     names = ["fig7_indexing", "fig8_breakdown", "metadata_read"]
     results = tmp_path / "results"
     monkeypatch.setattr("sys.argv", ["experiments", *names, "--results", str(results)])
