@@ -1,8 +1,8 @@
 """``python -m benchmarks.experiments [names…] [--scale small|medium|full] [--storage local|s3]``: run and write up.
 
 Each experiment runs in a process of its own and keeps its record as soon as it is done; ``docs/experiments.md`` and the
-plots are made from the records that there are, of this run or of earlier ones.  A run that was broken off goes on when
-the same command is given again (``progress``).
+plots are made from the records that there are, of this run or of earlier ones.  What is done is not measured again by the
+same sources, so that a run that was broken off goes on when the same command is given again (``progress``).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--bandwidth", type=float, default=50, metavar="MB/S", help="of one answer of s3 (default 50)")
     parser.add_argument("--threads", type=int, default=0, help="tasks at a time (default: cores, on s3 four a core)")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the records")
-    parser.add_argument("--anew", action="store_true", help="measure again what a run that was broken off had done")
+    parser.add_argument("--anew", action="store_true", help="measure again what was measured by these sources")
     parser.add_argument("--page", action="store_true", help="run nothing, only make page and plots from the records")
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -69,10 +69,10 @@ def _run_all(arguments: argparse.Namespace) -> int:
     options = {option: getattr(arguments, option) for option in OPTIONS}
     run = {**options, "results": str(arguments.results), "machine": machine.measured()}
     progress = Progress(LOGS / "progress" / f"{arguments.storage}-{arguments.scale}", run)
-    done = progress.begin(anew=arguments.anew)
     names = arguments.names or NAMES
+    done = progress.begin(names if arguments.anew else ())
     if there := [name for name in names if name in done]:
-        print(f"done before, in this run: {', '.join(there)} (--anew measures them again)", file=sys.stderr)
+        print(f"done before, by these sources: {', '.join(there)} (--anew measures them again)", file=sys.stderr)
     failed = 0
     for name in names:
         if name in there:
@@ -81,8 +81,6 @@ def _run_all(arguments: argparse.Namespace) -> int:
             progress.ended(name)
         else:
             failed += 1
-    if not failed:
-        progress.finish()
     return failed
 
 

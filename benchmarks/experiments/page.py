@@ -19,7 +19,7 @@ The experiments of the paper (section V and its appendix), repeated on [generate
 `EXPERIMENTS="fig8_breakdown"` choose more, or less. Each experiment is one module of `benchmarks/experiments` and
 leaves a record in `benchmarks/experiments/results`; this page and its plots are made from the records. A run of hours
 that is broken off goes on where it stopped when the same command is given again, by experiments and by their longest
-steps, as long as code, machine and options are the same; `--anew` measures all of it again.
+steps, as long as sources, machine and options are the same; what is done is not measured again, unless by `--anew`.
 
 The paper ran Spark 2.3.2 on three machines of 32 cores each against IBM's object storage. Seconds are not comparable
 across such a distance; ratios and shares are what to compare. Every figure below stands under its condition. A target

@@ -36,26 +36,30 @@ def test_without_a_file_nothing_is_kept(monkeypatch):
 
 def test_another_run_begins_anew(tmp_path):
     first = Progress(tmp_path, {"scale": "full", "machine": {"sources": "a"}})
-    assert first.begin(anew=False) == []
+    assert first.begin() == []
     first.steps("fig9").write_text("{}")
     first.ended("fig7")
     first.steps("fig9").write_text("{}")
-    assert first.begin(anew=False) == ["fig7"]
+    assert first.begin() == ["fig7"]
     assert first.steps("fig9").exists()
 
     other = Progress(tmp_path, {"scale": "full", "machine": {"sources": "b"}})
-    assert other.begin(anew=False) == []
+    assert other.begin() == []
     assert not other.steps("fig9").exists()
 
 
-def test_anew_means_anew(tmp_path):
+def test_only_what_is_wanted_anew_is_measured_again(tmp_path):
     progress = Progress(tmp_path, {})
-    progress.begin(anew=False)
-    progress.ended("fig7")
-    assert progress.begin(anew=True) == []
+    progress.begin()
+    for name in ("fig7", "fig8"):
+        progress.ended(name)
+        progress.steps(name).write_text("{}")
+    assert progress.begin(["fig7"]) == ["fig8"]
+    assert [progress.steps(name).exists() for name in ("fig7", "fig8")] == [False, True]
+    assert progress.begin() == ["fig8"]
 
 
-def test_a_run_that_fails_half_way_goes_on_and_one_that_is_through_does_not(tmp_path, monkeypatch, capsys):
+def test_a_run_that_fails_half_way_goes_on_and_what_is_done_stays_done(tmp_path, monkeypatch, capsys):
     """Three experiments, of which the second fails the first time: the next call runs the last two."""
     asked = []
     failing = {"fig8_breakdown"}
@@ -83,7 +87,14 @@ def test_a_run_that_fails_half_way_goes_on_and_one_that_is_through_does_not(tmp_
     failing.clear()
     assert runner.main() == 0
     assert asked[3:] == ["fig8_breakdown"]
-    assert "done before, in this run: fig7_indexing, metadata_read" in capsys.readouterr().err
+    assert "done before, by these sources: fig7_indexing, metadata_read" in capsys.readouterr().err
     assert runner.main() == 0
-    assert asked[4:] == names
+    assert asked[4:] == []
+    monkeypatch.setattr(runner, "NAMES", (*names, "peers"))
+    monkeypatch.setattr("sys.argv", ["experiments", "--results", str(results)])
+    assert runner.main() == 0  # one by one, then all
+    assert asked[4:] == ["peers"]
+    monkeypatch.setattr("sys.argv", ["experiments", names[0], "--anew", "--results", str(results)])
+    assert runner.main() == 0
+    assert asked[5:] == names[:1]
     assert json.loads((results / "local-small" / "metadata_read.json").read_text())["name"] == "metadata_read"
