@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.experiments import plots, reach
-from benchmarks.experiments.record import NAMES, RESULTS, SCALES, Finding, Record, load, result_file
+from benchmarks.experiments.record import NAMES, RESULTS, SCALES, Finding, Record, load, result_file, thread_counts
 from benchmarks.runner import number
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -42,8 +42,9 @@ def write(results: Path = RESULTS, docs: Path = DOCS) -> str:
 
 def _picture(record: Record) -> str:
     """Return where the plot of a record is, below the docs."""
-    storage = record.run["storage"]
-    return f"experiments/{record.name}{'' if storage == STORAGES[0] else f'-{storage}'}.svg"
+    storage, threads = record.run["storage"], record.run.get("threads", 0)
+    parts = [record.name, *([storage] if storage != STORAGES[0] else []), *([f"{threads}-threads"] if threads else [])]
+    return f"experiments/{'-'.join(parts)}.svg"
 
 
 def render(records: dict[str, list[Record]]) -> str:
@@ -59,12 +60,19 @@ def _module(name: str) -> Any:
 
 
 def _records(name: str, results: Path) -> list[Record]:
-    """Return the records of an experiment, one for each storage: the largest scale that was measured."""
-    largest = (
-        next(filter(None, (load(result_file(name, storage, scale, results)) for scale in reversed(SCALES))), None)
-        for storage in STORAGES
-    )
-    return [record for record in largest if record is not None]
+    """Return the records of an experiment, one for each storage and number of threads: of the largest scale."""
+    found = []
+    for storage in STORAGES:
+        for threads in thread_counts(name, storage, results):
+            files = (result_file(name, storage, scale, results, threads=threads) for scale in reversed(SCALES))
+            found += list(filter(None, map(load, files)))[:1]
+    return found
+
+
+def _told(record: Record, between: str = ", ") -> str:
+    """Return storage and scale of a record, and threads where it has others than most."""
+    threads = record.run.get("threads", 0)
+    return f"{record.run['storage']}{between}{record.run['scale']}{f', {threads} threads' if threads else ''}"
 
 
 def _overview(records: dict[str, list[Record]]) -> str:
@@ -72,7 +80,7 @@ def _overview(records: dict[str, list[Record]]) -> str:
     lines = ["| experiment | in the paper | measured | targets met |", "|---|---|---|---|"]
     for name, found in records.items():
         module = _module(name)
-        measured = ", ".join(f"{r.run['storage']} {r.run['scale']}" for r in found) or "not measured"
+        measured = "; ".join(_told(r, " ") for r in found) or "not measured"
         decided = [f.met for r in found for f in r.findings if f.met is not None and is_judged(r)]
         met = f"{sum(decided)} of {len(decided)}" if decided else "not judged" if found else ""
         lines.append(f"| [{module.TITLE}](#{_anchor(module.TITLE)}) | {module.FIGURE} | {measured} | {met} |")
@@ -92,7 +100,7 @@ def _section(name: str, found: list[Record]) -> str:
     if not found:
         return "\n".join([*lines, "Not measured.", ""])
     for record in found:
-        lines += [f"**Measured ({record.run['storage']}, {record.run['scale']}).** {_condition(record)}", ""]
+        lines += [f"**Measured ({_told(record)}).** {_condition(record)}", ""]
         lines += [f"![{module.TITLE}]({_picture(record)})", ""]
         lines += ["| what | measured | spread | the paper | target |", "|---|---|---|---|---|"]
         lines += [_line(finding, judged=is_judged(record)) for finding in record.findings]

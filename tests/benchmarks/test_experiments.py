@@ -26,8 +26,15 @@ from benchmarks.experiments.record import NAMES, Finding, Record, load, result_f
 MACHINE = {"cores": 2, "memory_gb": 25.2, "pyspark": "4.3.0", "commit": "abc1234"}
 
 
-def record(name, *findings, scale="full", rows=(), storage="local"):
-    run = {"scale": scale, "storage": storage, "machine": MACHINE, "load_before": 0.3, "seconds": 12.0}
+def record(name, *findings, scale="full", rows=(), storage="local", threads=0):
+    run = {
+        "threads": threads,
+        "scale": scale,
+        "storage": storage,
+        "machine": MACHINE,
+        "load_before": 0.3,
+        "seconds": 12.0,
+    }
     run["when"] = "2026-01-02T03:04+00:00"
     return Record(name, "Title", "Figure 1", "4,000 objects of 1,570 KB.", list(rows), list(findings), run)
 
@@ -162,6 +169,22 @@ def test_the_page_shows_each_figure_with_paper_condition_and_verdict(tmp_path):
     assert text.count("Not measured.") == len(NAMES) - 2
     pictures = re.findall(r"\]\((experiments/[\w-]+\.svg)\)", text)
     assert sorted(pictures) == ["experiments/fig12_prefix_length.svg", "experiments/metadata_read-s3.svg"]
+    assert all((tmp_path / "docs" / picture).exists() for picture in pictures)
+
+
+def test_two_numbers_of_threads_stand_side_by_side(tmp_path):
+    name, results = "fig12_prefix_length", tmp_path / "results"
+    finding, rows = Finding("size ratio", 12.0, "x"), rows_of("fig12_prefix_length")
+    for threads, scale in ((0, "medium"), (16, "small"), (16, "medium")):
+        kept = record(name, finding, rows=rows, scale=scale, storage="s3", threads=threads)
+        save(kept, result_file(name, "s3", scale, results, threads=threads))
+    assert (results / "s3-medium-16-threads" / f"{name}.json").exists()
+    page.write(results, tmp_path / "docs")
+    text = (tmp_path / "docs" / "experiments.md").read_text()
+    assert "| Figure 12 | s3 medium; s3 medium, 16 threads | not judged |" in text
+    assert re.findall(r"\*\*Measured \((.*?)\)", text) == ["s3, medium", "s3, medium, 16 threads"]
+    pictures = re.findall(rf"\]\((experiments/{name}[\w-]*\.svg)\)", text)
+    assert pictures == [f"experiments/{name}-s3.svg", f"experiments/{name}-s3-16-threads.svg"]
     assert all((tmp_path / "docs" / picture).exists() for picture in pictures)
 
 
