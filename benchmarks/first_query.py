@@ -112,9 +112,8 @@ def _rows(name: str, asked: Sequence[dict[str, Any]], stored: int, conditions: s
         "bytes_read": last["bytes_read"],
         "kept": last["kept"],
     }
-    told = ", ".join(f"{part} {ms:.0f} ms" for part, ms in parts.items())
     return [
-        _row(f"{name}: planning the first query of a process ({told})", first, conditions, TARGET, details),
+        _row(f"{name}: planning the first query of a process", first, conditions, TARGET, details),
         _row(f"{name}: … the next", second, conditions, None, {}),
     ]
 

@@ -6,12 +6,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from benchmarks import growth
 from benchmarks.experiments import plots, reach
 from benchmarks.experiments.record import NAMES, RESULTS, SCALES, Finding, Record, load, result_file, thread_counts
 from benchmarks.runner import number
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 STORAGES = ("local", "s3")
+GROWTH = "experiments/growth.svg"
 INTRODUCTION = """# Experiments
 
 The experiments of the paper (section V and its appendix), repeated on [generated data of the same shape](datasets.md).
@@ -23,7 +25,10 @@ steps, as long as sources, machine and options are the same; what is done is not
 
 The paper ran Spark 2.3.2 on three machines of 32 cores each against IBM's object storage. Seconds are not comparable
 across such a distance; ratios and shares are what to compare. Every figure below stands under its condition. A target
-that was missed says so. Joins, `ORDER BY … LIMIT` and TPC-H come [last](#where-filters-do-not-reach).
+that was missed says so. After the paper's experiments come joins, `ORDER BY … LIMIT`, counts and TPC-H
+([where filters do not reach](#where-filters-do-not-reach)), what [building indexes](#building-indexes) takes,
+[sizes and memory](#sizes-and-memory), [planning](#planning-and-needle-queries), and
+[growth](#growth-with-the-number-of-objects) from a thousand objects to a million.
 """
 
 
@@ -33,9 +38,12 @@ def write(results: Path = RESULTS, docs: Path = DOCS) -> str:
     for name, found in records.items():
         for record in found:
             plots.save(_module(name).plot(record), docs / _picture(record))
+    grown = growth.results()
+    if grown:
+        plots.save(growth.plot(grown), docs / GROWTH)
     page = docs / "experiments.md"
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(render(records), encoding="utf-8")
+    page.write_text(render(records, grown), encoding="utf-8")
     measured = sum(bool(found) for found in records.values())
     return f"docs/experiments.md shows {measured} of {len(NAMES)} experiments"
 
@@ -47,11 +55,19 @@ def _picture(record: Record) -> str:
     return f"experiments/{'-'.join(parts)}.svg"
 
 
-def render(records: dict[str, list[Record]]) -> str:
+def render(records: dict[str, list[Record]], grown: list[dict[str, Any]]) -> str:
     """Lay out the page."""
     sections = [INTRODUCTION, _overview(records)]
     sections += [_section(name, found) for name, found in records.items()]
-    return "\n".join([*sections, reach.section()])
+    return "\n".join([*sections, reach.sections(), _growth(grown)])
+
+
+def _growth(found: list[dict[str, Any]]) -> str:
+    """Write up how things grow with the number of objects."""
+    lines = [f"## {growth.TITLE}", "", growth.TEXT, ""]
+    if not found:
+        return "\n".join([*lines, "Not measured.", ""])
+    return "\n".join([*lines, f"![{growth.TITLE}]({GROWTH})", "", growth.table(found), ""])
 
 
 def _module(name: str) -> Any:

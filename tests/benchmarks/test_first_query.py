@@ -18,7 +18,8 @@ def test_a_row_has_median_and_spread_of_the_processes_and_its_target():
     first, second = _rows("bloomfilter(db_name)", answers, 10_000, "8,192 objects")
     assert (first.measured, first.low, first.high) == pytest.approx((140, 100, 200))
     assert (first.target, first.met, first.unit) == (150, True, "ms")
-    assert first.what.endswith("(planner 70 ms, metadata 35 ms)")
+    assert first.what == "bloomfilter(db_name): planning the first query of a process"
+    assert first.details["parts_ms"] == pytest.approx({"planner": 70, "metadata": 35})
     assert first.details["metadata_bytes"] == 10_000
     assert (second.measured, second.target) == (20, None)
 

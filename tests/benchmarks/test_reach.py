@@ -10,6 +10,7 @@ import pytest
 from benchmarks.datasets import tpch
 from benchmarks.experiments import reach
 from benchmarks.measures import Row
+from benchmarks.runner import NAMES
 
 from benchmarks import tpch as benchmark
 
@@ -65,10 +66,32 @@ def test_the_page_has_what_was_measured(tmp_path):
         "runs": {"joins": {**run, "rows": [star.described(), asking.described()]}, "tpch": {**run, "rows": rows}},
     }
     (tmp_path / "full.json").write_text(json.dumps(results))
-    text = reach.section(tmp_path / "full.json")
+    text = reach.sections(tmp_path / "full.json")
     assert "| star | 19.6 x | 16.4 to 25.8 | 17 x |  | ≥ 10 x: met |" in text
     assert "| asking | 39.2 ms |  |  |  | ≤ 30 ms: **missed** |" in text
     assert "**joins.** 8,192 objects. 2 cores (P), 25 GB, Spark 4.3.0; load 0.3 at the start, 12 s in all" in text
     assert "| Q1 | 3 s | 0.5 | 0.25 | 0.25 | 0.667 | 25 %, 75 % | 40 %, 80 % | 50 ms | ≤ 1.05: met |" in text
-    assert "`top_k` has no result at the full scale yet." in text
-    assert reach.section(tmp_path / "none.json").count("no result") == 6
+    assert "No result at the full scale yet: `top_k`, `aggregates`, `tables`, `tpch_10`." in text
+    nothing = reach.sections(tmp_path / "none.json")
+    assert nothing.count("No result at the full scale yet") == len(reach.SECTIONS)
+
+
+def test_every_benchmark_is_in_one_section():
+    assert sorted(name for section in reach.SECTIONS for name in section.names) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_benchmark_with_a_result_is_on_the_page_with_its_condition(name, tmp_path):
+    machine = {"cores": 2, "processor": "P", "memory_gb": 25.3, "pyspark": "4.3.0"}
+    parts = {"parts_ms": {"planner": 1.5, "match": 2.0}}
+    rows = [
+        Row(f"{name} {number}", 4.0, "ms", 5.0, f"condition {number}", details=parts).described() for number in range(3)
+    ]
+    run = {"when": "2026-01-02T03:04", "seconds": 12.0, "load_before": 0.3, "commit": "abc", "machine": machine}
+    for some in (1, 3):
+        (tmp_path / "full.json").write_text(json.dumps({"runs": {name: {**run, "rows": rows[:some]}}}))
+        text = reach.sections(tmp_path / "full.json")
+        assert f"**{name}.** " in text
+        assert f"| {name} 0 (planner 1.5 ms, match 2 ms) | 4 ms |  |  |  | ≤ 5 ms: met |" in text
+        assert all(f"condition {number}" in text for number in range(some))
+    assert f"**{name}.** 2 cores (P), 25 GB" in text  # each row has its own
