@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_TOGETHER = 2
-"""Conditions that are told once above a table; of more, each row has its own."""
+"""Conditions that are told above a table as they are; of more, each has a number, which its rows name."""
 
 
 @dataclass(frozen=True)
@@ -94,41 +94,34 @@ def _table(name: str, run: dict[str, Any]) -> list[str]:
     rows = run["rows"]
     queries = [row for row in rows if "objects_skipped" in row["details"]]
     conditions = list(dict.fromkeys(row["conditions"] for row in rows))
-    apart = len(conditions) > MOST_TOGETHER
-    heads = [
-        "what",
-        "measured",
-        "spread",
-        "of the best",
-        "processor time",
-        "to reach",
-        *(["condition"] if apart else []),
-    ]
-    lines = [f"**{name}.** {_condition(run, [] if apart else conditions)}", ""]
+    numbered = [f"({number}) {text}" for number, text in enumerate(conditions, 1)]
+    numbers = dict(zip(conditions, numbered, strict=True)) if len(conditions) > MOST_TOGETHER else {}
+    heads = ["what", "measured", "spread", "of the best", "processor time", "to reach"]
+    heads += ["condition"] if numbers else []
+    lines = [f"**{name}.** {_condition(run, numbered if numbers else conditions)}", ""]
     lines += [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-    lines += [_line(row, apart=apart) for row in rows if row not in queries]
+    lines += [_line(row, numbers) for row in rows if row not in queries]
     return [*lines, "", *(_queries(queries) if queries else ())]
 
 
 def _condition(run: dict[str, Any], conditions: list[str]) -> str:
     """Return what the figures hold for."""
     machine = run["machine"]
-    told = f"{'; '.join(conditions)}. " if conditions else ""
     return (
-        f"{told}{machine['cores']} cores ({machine['processor']}), {machine['memory_gb']:.0f} GB, "
+        f"{'; '.join(conditions)}. {machine['cores']} cores ({machine['processor']}), {machine['memory_gb']:.0f} GB, "
         f"Spark {machine['pyspark']}; "
         f"load {run['load_before']} at the start, {run['seconds']:.0f} s in all, {run['when'][:10]}, "
         f"commit {run['commit']}."
     )
 
 
-def _line(row: dict[str, Any], *, apart: bool = False) -> str:
+def _line(row: dict[str, Any], numbers: dict[str, str]) -> str:
     """Write one figure as a row of the table."""
     spread = "" if row["low"] is None else f"{number(row['low'])} to {number(row['high'])}"
     parts = ", ".join(f"{part} {number(ms)} ms" for part, ms in row["details"].get("parts_ms", {}).items())
     cells = [f"{row['what']} ({parts})" if parts else row["what"], f"{number(row['measured'])} {row['unit']}", spread]
     cells += [_detail(row, "of_best"), _detail(row, "cpu_ratio"), _verdict(row)]
-    cells += [row["conditions"]] if apart else []
+    cells += [numbers[row["conditions"]].partition(" ")[0]] if numbers else []
     return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
 
 
