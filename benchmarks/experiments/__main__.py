@@ -79,9 +79,12 @@ def _run_all(arguments: argparse.Namespace) -> int:
     for name in names:
         if name in there:
             continue
-        if _run(name, arguments, here, progress.steps(name)):
+        if not _run(name, arguments, here, progress.steps(name)):
+            failed += 1
+        elif machine.sources() == run["machine"]["sources"]:
             progress.ended(name)
         else:
+            print(f"{name}: sources changed while it ran, so that it is not done", file=sys.stderr, flush=True)
             failed += 1
     return failed
 

@@ -97,4 +97,12 @@ def test_a_run_that_fails_half_way_goes_on_and_what_is_done_stays_done(tmp_path,
     monkeypatch.setattr("sys.argv", ["experiments", names[0], "--anew", "--results", str(results)])
     assert runner.main() == 0
     assert asked[5:] == names[:1]
+    sources = iter("aba")  # when it began, when the first had run, and the second
+    monkeypatch.setattr(runner.machine, "sources", lambda: next(sources))
+    monkeypatch.setattr("sys.argv", ["experiments", *names[:2], "--anew", "--results", str(results)])
+    assert runner.main() == 1
+    monkeypatch.setattr(runner.machine, "sources", lambda: "a")
+    monkeypatch.setattr("sys.argv", ["experiments", *names[:2], "--results", str(results)])
+    assert runner.main() == 0
+    assert asked[8:] == names[:1]  # which had run while they were others
     assert json.loads((results / "local-small" / "metadata_read.json").read_text())["name"] == "metadata_read"
