@@ -16,7 +16,7 @@ from typing import Literal
 from benchmarks import data
 from benchmarks.servers.s3 import S3Store, object_store
 
-__all__ = ["LOCAL", "S3", "Conditions", "Count", "Place", "Traffic"]
+__all__ = ["LOCAL", "S3", "Conditions", "Count", "Place", "Traffic", "default_threads"]
 
 Storage = Literal["local", "s3"]
 
@@ -78,8 +78,7 @@ class Conditions:
             msg = f"there is no storage called {self.storage!r}: choose local or s3"
             raise ValueError(msg)
         if not self.threads:
-            cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-            object.__setattr__(self, "threads", cores if self.storage == "local" else 4 * cores)
+            object.__setattr__(self, "threads", default_threads(self.storage))
 
     @property
     def name(self) -> str:
@@ -124,6 +123,12 @@ class Conditions:
                     **store.s3a_settings(connections=4 * self.threads),
                 }
                 yield Place("s3a://data/", settings, lambda: _s3_traffic(store), scratch, "s3a://scratch", store)
+
+
+def default_threads(storage: str) -> int:
+    """Return how many tasks run at a time unless it is said: one a core, on object storage four."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores if storage == "local" else 4 * cores
 
 
 LOCAL = Conditions("local")

@@ -1,9 +1,9 @@
-"""How things grow with the number of objects: ``python -m benchmarks.growth [COUNT …] [--page FOLDER]``.
+"""How things grow with the number of objects: ``python -m benchmarks.growth [COUNT …] [--page]``.
 
 For each number of objects, in a process of its own: planning, the first query of a listing, a refresh that finds
 nothing new (and where its time goes), a refresh of 1 % new objects, memory, bytes of metadata.  Files are hollow and
-their metadata is made up, but for the new objects, which are read.  A number that is done is not run again: what was
-interrupted is continued.  ``--page`` writes the table and the plot.
+their metadata is made up, but for the new objects, which are read.  A number that these sources have measured is not
+run again: what was interrupted is continued.  ``--page`` writes ``docs/experiments.md``, with table and plot.
 """
 
 from __future__ import annotations
@@ -36,11 +36,17 @@ from skipstone.stores.parquet.store import ParquetStore
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from matplotlib.figure import Figure
     from pyspark.sql import SparkSession
 
 COUNTS = (1_000, 10_000, 100_000, 1_000_000)
 RESULTS = Path(__file__).parent / "results" / "growth"
 REPEATS = 30
+TITLE = "Growth with the number of objects"
+TEXT = """Planning, the first query, refreshes, memory and bytes of metadata by the number of objects, each in a process
+of its own, by `python -m benchmarks.growth --page`. Files are hollow and their metadata is made up, three MinMax
+indexes; the new objects of a refresh are real and are read. A slope is that from the second largest number to the
+largest: 1 is in proportion to the objects, 0 is constant."""
 ROWS = {
     "planning_ms": "planning a query (median)",
     "first_ms": "first query of a listing, without Spark's listing",
@@ -57,7 +63,7 @@ def main() -> None:
     """Run what is missing, then print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("counts", nargs="*", type=int, default=COUNTS)
-    parser.add_argument("--page", type=Path, help="folder for growth.md and growth.svg")
+    parser.add_argument("--page", action="store_true", help="write the page of the experiments with what was found")
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
@@ -66,15 +72,19 @@ def main() -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
     for count in options.counts:
         file = RESULTS / f"{count}.json"
-        if not file.exists():
+        if not file.exists() or json.loads(file.read_text()).get("sources") != machine.sources():
             command = [sys.executable, "-m", "benchmarks.growth", str(count), "--child", str(file)]
             subprocess.run(command, check=True)
-    found = [json.loads(file.read_text()) for file in sorted(RESULTS.glob("*.json"), key=lambda f: int(f.stem))]
-    text = table(found)
-    print(text)
+    print(table(results()))
     if options.page:
-        (options.page / "growth.md").write_text(text + "\n")
-        plot(found, options.page / "growth.svg")
+        from benchmarks.experiments import page
+
+        print(page.write(), file=sys.stderr)
+
+
+def results() -> list[dict[str, Any]]:
+    """Return what was measured of each number of objects, the smallest first."""
+    return [json.loads(file.read_text()) for file in sorted(RESULTS.glob("*.json"), key=lambda f: int(f.stem))]
 
 
 def measure(count: int) -> dict[str, Any]:
@@ -111,7 +121,7 @@ def measure(count: int) -> dict[str, Any]:
         found |= {"nothing_new_ms": 1_000 * taken, "nothing_new_parts_ms": parts}
         found["refresh_ms"] = 1_000 * _refreshed(spark, generated.path, count)
         found["peak_python_mb"] = _peak() / 1e6
-    return found | {"machine": machine.describe_machine()}
+    return found | {"machine": machine.describe_machine(), "sources": machine.sources()}
 
 
 def _predicate(count: int, number: int) -> str:
@@ -190,7 +200,12 @@ def table(found: list[dict[str, Any]]) -> str:
     last = found[-1]
     parts = ", ".join(f"{what} {ms:,.0f} ms" for what, ms in last["nothing_new_parts_ms"].items())
     loads = ", ".join(f"{one['load']:.1f}" for one in found)
-    return "\n".join([*lines, "", f"Nothing new at {last['objects']:,} objects: {parts}. Loads at the start: {loads}."])
+    here, commits = last["machine"], ", ".join(dict.fromkeys(one["machine"]["commit"] for one in found))
+    told = (
+        f"Nothing new at {last['objects']:,} objects: {parts}. {here['cores']} cores ({here['processor']}), "
+        f"{here['memory_gb']:.0f} GB, Spark {here['pyspark']}; loads at the start {loads}; commit {commits}."
+    )
+    return "\n".join([*lines, "", told])
 
 
 def _slope(found: list[dict[str, Any]], key: str) -> str:
@@ -202,7 +217,7 @@ def _slope(found: list[dict[str, Any]], key: str) -> str:
     return f"{math.log(more / less) / math.log(most / fewer):.2f}"
 
 
-def plot(found: list[dict[str, Any]], file: Path) -> None:
+def plot(found: list[dict[str, Any]]) -> Figure:
     """Draw the rows that are times, on logarithmic axes."""
     from benchmarks.experiments import plots
 
@@ -215,7 +230,7 @@ def plot(found: list[dict[str, Any]], file: Path) -> None:
     axis.set_xlabel("objects")
     axis.set_ylabel("milliseconds")
     axis.legend(fontsize="small")
-    figure.savefig(file)
+    return figure
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
 import time
@@ -48,14 +49,19 @@ class Subject:
     before: Callable[[], Any] = lambda: None
 
 
-def interleave(subjects: Mapping[str, Subject], *, repeats: int, warmups: int = 1) -> dict[str, Sample]:
+def interleave(
+    subjects: Mapping[str, Subject], *, repeats: int, warmups: int = 1, budget: float = math.inf, least: int = 3
+) -> dict[str, Sample]:
     """Time the subjects in turn, so that whatever else the machine does falls on all of them.
 
-    Every other round goes backwards: what runs after what should not matter, and this shows it.
+    Every other round goes backwards: what runs after what should not matter, and this shows it.  Once the slowest of
+    them has had its budget of seconds, and all the least number of rounds, no round begins.
     """
     taken: dict[str, list[float]] = {name: [] for name in subjects}
     worked: dict[str, list[float]] = {name: [] for name in subjects}
     for round_number in range(-warmups, repeats):
+        if round_number >= least and max(map(sum, taken.values())) >= budget:
+            break
         order = list(subjects.items())
         for name, subject in order if round_number % 2 == 0 else reversed(order):
             subject.before()

@@ -28,6 +28,7 @@ NAMES = (
     "aggregates",
     "geo_udf",
     "planning",
+    "first_query",
     "joins",
     "tables",
     "bounds",

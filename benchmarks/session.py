@@ -6,14 +6,16 @@ import gc
 import os
 import sys
 import tempfile
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 import skipstone
 from benchmarks import data
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -50,6 +52,12 @@ def session(
             yield spark
         finally:
             spark.stop()
+
+
+def in_new_process(task: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a function gives in a new process of its own, which has nothing in memory and a JVM of its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(task, *arguments).result()
 
 
 def enable(spark: SparkSession, on: bool) -> None:

@@ -11,10 +11,11 @@ import shutil
 import sys
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import pyspark
 from tests.tables.environment import jars, run
 
 from benchmarks import data
@@ -59,13 +60,13 @@ def measured_there(module: str, *, small: bool) -> list[Row]:
 
 
 def answer(measured: Callable[..., list[Row]]) -> None:
-    """Write what was measured to the file that the command line names."""
+    """Write what was measured to the file that the command line names, and on which Spark: it is not the runner's."""
     out, scale = sys.argv[1:]
-    rows: list[dict[str, Any]] = [
-        {key: value for key, value in row.described().items() if key != "met"}
+    rows = [
+        replace(row, conditions=f"{row.conditions}; on Spark {pyspark.__version__}").described()
         for row in measured(small=scale == "small")
     ]
-    Path(out).write_text(json.dumps(rows))
+    Path(out).write_text(json.dumps([{key: value for key, value in row.items() if key != "met"} for row in rows]))
 
 
 @contextmanager

@@ -1,10 +1,13 @@
 """The 22 queries of TPC-H without skipping, with skipping by filters alone, and with all that Skipstone does.
 
 The answers of the three are compared row by row, which warms them up.  Then they take turns; all queries are timed once
-before any is timed again.
+before any is timed again.  A query has at most nine rounds, and no other once it had the least number of them and its
+runs without skipping took half a minute: medians of three say little of a query of half a second, and one of a minute
+need not be run nine times.
 What was measured is kept in ``benchmarks/output``, and metadata beside the data: a run that was interrupted goes on
-with the next query, if the sources are the same.  So queries can be measured one by one, when the machine is quiet:
-``python -m benchmarks.tpch Q6 --rounds 2``, and last ``python -m benchmarks tpch``, which writes down all of them.
+with the next query, if sources and machine are the same, whatever was committed meanwhile.  So queries can be measured
+one by one, when the machine is quiet: ``python -m benchmarks.tpch Q6``, and last ``python -m benchmarks tpch``, which
+writes down all of them.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import skipstone
+from benchmarks import machine
 from benchmarks.datasets import tpch
 from benchmarks.measures import Row, Sample, Subject, interleave
 from benchmarks.runner import LOGS, table
@@ -78,12 +82,27 @@ class Measured:
         return sum(scan["planning"] + scan["asking"] for scan in self.scans[way])
 
 
+@dataclass(frozen=True)
+class Rounds:
+    """How often a query is timed: so often at the least and at most, and between them until its time is up."""
+
+    least: int = 3
+    most: int = 9
+    budget: float = 30.0
+    """Seconds of runs without skipping."""
+
+    def wanted(self, measured: Measured) -> bool:
+        """Whether a query that was measured so often is to be timed once more."""
+        done = len(measured.seconds[ON])
+        return done < self.least or (done < self.most and sum(measured.seconds[OFF]) < self.budget)
+
+
 def measure(*, small: bool) -> list[Row]:
     """Measure every query at scale 1, and the geometric mean of all."""
-    return every_query(0.01 if small else 1, rounds=2 if small else 9, small=small)
+    return every_query(0.01, Rounds(2, 2), small=True) if small else every_query(1, Rounds(), small=False)
 
 
-def every_query(scale: float, *, rounds: int, small: bool) -> list[Row]:
+def every_query(scale: float, rounds: Rounds, *, small: bool) -> list[Row]:
     """Measure all queries; what an earlier process measured of them counts."""
     kept = _file(scale)
     measured = run(scale, tuple(tpch.queries(scale)), rounds)
@@ -91,8 +110,8 @@ def every_query(scale: float, *, rounds: int, small: bool) -> list[Row]:
     return _rows(measured, scale, small=small)
 
 
-def run(scale: float, names: Sequence[str], rounds: int) -> dict[str, Measured]:
-    """Measure some queries, each so many times; return what is known of all by now."""
+def run(scale: float, names: Sequence[str], rounds: Rounds) -> dict[str, Measured]:
+    """Measure some queries, each as often as its time allows; return what is known of all by now."""
     paths = tpch.tables(scale)
     kept = _file(scale)
     measured = _kept(kept)
@@ -110,9 +129,9 @@ def run(scale: float, names: Sequence[str], rounds: int) -> dict[str, Measured]:
             if name not in measured:
                 measured[name] = warm[name] = _compared(spark, name, query)
                 _keep(measured, kept)
-        for repeat in range(rounds):
+        for repeat in range(rounds.most):
             for name, query in queries.items():
-                if len(measured[name].seconds[ON]) <= repeat:
+                if len(measured[name].seconds[ON]) <= repeat and rounds.wanted(measured[name]):
                     if name not in warm:  # an earlier process compared it
                         warm[name] = _compared(spark, name, query)
                     measured[name] = _timed(spark, query, measured[name], backwards=repeat % 2 == 1)
@@ -125,10 +144,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tpch", description=main.__doc__)
     parser.add_argument("names", nargs="*", metavar="query", help="Q1 to Q22, by default all")
     parser.add_argument("--scale", type=float, default=1, help="of the data: 1 is about a gigabyte of text")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each is timed in each way")
+    parser.add_argument("--rounds", type=int, default=9, help="how often each is timed in each way, at most")
     arguments = parser.parse_args()
     names = tuple(arguments.names) or tuple(tpch.queries(arguments.scale))
-    measured = run(arguments.scale, names, arguments.rounds)
+    measured = run(arguments.scale, names, Rounds(min(3, arguments.rounds), arguments.rounds))
     timed = {name: query for name, query in measured.items() if query.seconds[ON]}
     some = len(timed) < len(tpch.queries(arguments.scale))  # then nothing is judged
     rows = [row.described() for row in _rows(timed, arguments.scale, small=some)] if timed else []
@@ -136,12 +155,13 @@ def main() -> None:
 
 
 def _file(scale: float) -> Path:
-    """Return the file of what was measured by the sources as they are now."""
+    """Return the file of what was measured by the sources as they are now, on this machine."""
     here = Path(__file__).parent
     package = Path(skipstone.__file__).parent
-    files = [*package.rglob("*.py"), *package.rglob("*.scala"), Path(__file__), *(here / "datasets").glob("tpch.*")]
-    digest = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()[:12]
-    return LOGS / f"tpch-{scale:g}-{digest}.json"
+    timing = [Path(__file__), here / "measures.py", here / "session.py", *(here / "datasets").glob("tpch.*")]
+    library = machine.digest((*package.rglob("*.py"), *package.rglob("*.scala")), package)
+    named = (library, machine.digest(timing), {**machine.describe_machine(), "commit": ""})
+    return LOGS / f"tpch-{scale:g}-{hashlib.sha256(repr(named).encode()).hexdigest()[:12]}.json"
 
 
 def _kept(file: Path) -> dict[str, Measured]:
@@ -202,13 +222,20 @@ def _described(scan: Any) -> dict[str, Any]:
     }
 
 
+def _rounds(measured: dict[str, Measured]) -> str:
+    """Say how often queries were timed."""
+    counts = {len(query.seconds[ON]) for query in measured.values()}
+    return f"{min(counts)} to {max(counts)} rounds" if len(counts) > 1 else f"{min(counts)} rounds"
+
+
 def _rows(measured: dict[str, Measured], scale: float, *, small: bool) -> list[Row]:
     """Make a row of each mean, then one of each query."""
     span = "a day" if tpch.days(scale) == 1 else f"{tpch.days(scale)} days"
     conditions = (
         f"TPC-H at scale {scale:g}, lineitem by ship date and orders by order date, {span} an object, "
         f"other tables as generated; MinMax on dates and keys, value lists, Bloom filters on order keys; "
-        f"{SHUFFLE_PARTITIONS} shuffle partitions; listed once, warm; same answers in all ways"
+        f"{SHUFFLE_PARTITIONS} shuffle partitions; listed once, warm; same answers in all ways; "
+        f"{_rounds(measured)} of each query"
     )
     target = None if small else MEAN
     rows = [

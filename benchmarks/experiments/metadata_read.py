@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 import skipstone
@@ -11,7 +9,7 @@ from benchmarks.datasets import database_logs
 from benchmarks.experiments import plots, workloads
 from benchmarks.experiments.metadata_places import located, make_place
 from benchmarks.experiments.record import Finding, Record
-from benchmarks.session import optimize, session
+from benchmarks.session import in_new_process, optimize, session
 from skipstone import BloomFilterIndex, Dataset, HybridIndex, Index, ValueListIndex
 
 if TYPE_CHECKING:
@@ -38,21 +36,15 @@ def run(scale: Scale, conditions: Conditions) -> Record:
     value = workloads.column_of(files[len(files) // 2], "db_name")[0].as_py()
     rows = []
     with conditions.place(generated) as place:
-        stored = _alone(_store, place.root, place.settings)
+        stored = in_new_process(_store, place.root, place.settings)
         for index in INDEXES:
-            asked = _alone(_ask, place.root, located(place.settings, index.type_name), value)
+            asked = in_new_process(_ask, place.root, located(place.settings, index.type_name), value)
             rows.append({"index": index.name, "bytes_stored": stored[index.name], **asked})
     condition = (
         f"db_name with the paper's distinct values in {generated}, few more rows than these. One equality query in a "
         f"new process, right after the session has started. Storage: {conditions.described}."
     )
     return Record(NAME, TITLE, FIGURE, condition, rows, _findings(rows))
-
-
-def _alone(task: Any, *arguments: Any) -> Any:
-    """Run a function in a new process of its own."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(task, *arguments).result()
 
 
 def _store(root: str, settings: dict[str, str]) -> dict[str, int]:

@@ -1,15 +1,16 @@
 """A run of hours that is broken off goes on where it stopped: what is done is kept, and found by whoever starts again.
 
-Two things are kept below ``benchmarks/output/progress``: which experiments of an unfinished run are done, and of an
-experiment that is under way the steps that took long.  Both belong to one *run*: its options, the machine and the
-commit that is measured.  Whatever was begun otherwise is begun anew: figures of two codes are not one figure.
+Two things are kept below ``benchmarks/output/progress``: which experiments of a run are done, and of an experiment
+that is under way the steps that took long.  Both belong to one *run*: its options, the machine and the sources that are
+measured.  Whatever was begun otherwise is begun anew: figures of two codes are not one figure.  A commit that touches
+documents or results is the same code.  What is done stays done, whether all was asked for at once or one by one.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -44,15 +45,21 @@ class Progress:
     folder: Path
     run: Mapping[str, Any]
 
-    def begin(self, *, anew: bool) -> list[str]:
-        """Return the experiments that are done, none if this run is another one than was broken off."""
+    def begin(self, anew: Collection[str] = ()) -> list[str]:
+        """Return the experiments that are done, without those that are wanted anew.
+
+        There are none if this run is another one than was begun.
+        """
         kept = _read(self._file)
-        if anew or kept.get("run") != dict(self.run):
+        if kept.get("run") != dict(self.run):
             for file in self.folder.glob("*.json"):
                 file.unlink()
-            _write(self._file, {"run": dict(self.run), "done": []})
-            return []
-        return list(kept["done"])
+            kept = {"done": []}
+        for name in anew:
+            self.steps(name).unlink(missing_ok=True)
+        done = [name for name in kept["done"] if name not in anew]
+        _write(self._file, {"run": dict(self.run), "done": done})
+        return done
 
     def steps(self, name: str) -> Path:
         """Return the file of the steps of an experiment."""
@@ -62,10 +69,6 @@ class Progress:
         """Keep that an experiment is done: its record is written."""
         _write(self._file, {"run": dict(self.run), "done": [*_read(self._file)["done"], name]})
         self.steps(name).unlink(missing_ok=True)
-
-    def finish(self) -> None:
-        """Forget a run that is through: the next one measures everything."""
-        self._file.unlink(missing_ok=True)
 
     @property
     def _file(self) -> Path:

@@ -1,8 +1,9 @@
-"""The part of ``docs/experiments.md`` beyond the paper, from results of ``python -m benchmarks``."""
+"""The parts of ``docs/experiments.md`` beyond the paper, from results of ``python -m benchmarks`` at the full scale."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.runner import RESULTS, number
@@ -10,69 +11,118 @@ from benchmarks.runner import RESULTS, number
 if TYPE_CHECKING:
     from pathlib import Path
 
-TITLE = "Where filters do not reach"
-TEXT = """Beyond the paper: keys of joins, `ORDER BY … LIMIT`, counts, and the queries of TPC-H, by
-`python -m benchmarks joins top_k aggregates tpch`. The ways that are compared take turns within one run. The machine is
-**shared with other work**: ratios within a run are what to look at, and milliseconds are pessimistic. "Of the best"
-compares the best runs, and "processor time" the work of all processes, which other load hardly touches. Runs on
-different processors are not to be compared with each other.
-
-The table of counts is from before the driver read what is left without a job. Since then the code before and after was
-run in turn at a load of 11 to 14, two runs of each, 35 rounds a run; over planning a count of a day in the same run:
-
-| what | before, of the best | by medians | after, of the best | by medians |
-|---|---|---|---|---|
-| count of a day, whose first and last object are read | 4.2, 4.9 | 5.2, 2.9 | 2.5, 2.2 | 3.1, 2.6 |
-| count of 86 whole objects | 2.9, 2.8 | 3.4, 2.5 | 1.5, 1.6 | 1.6, 1.7 |
-| count, min and max of everything, in ms | 173, 261 | 325, 538 | 66, 94 | 110, 159 |
-
-So a count of whole objects is within twice planning, and that of a day still **misses** it: what remains is making
-Spark's reader (a broadcast of settings, generated code) and opening two files. For everything, 8,192 local files had
-been looked at through Hadoop, which takes several calls for each.
-
-TPC-H is not judged: four of 22 queries were timed, at a load that makes times worthless, with 256 objects a table.
-Since then an object holds a week's rows at scale 1 and a day's at scale 10, about a megabyte. Scale 10 was not run.
-Queries can be measured one by one, at any scale, and a run goes on where it was stopped:
-`python -m benchmarks.tpch Q6 Q14 --scale 10 --rounds 2`, and last `python -m benchmarks tpch tpch_10`, which writes
-down all of them."""
+MOST_TOGETHER = 2
+"""Conditions that are told above a table as they are; of more, each has a number, which its rows name."""
 
 
-def section(file: Path = RESULTS / "full.json") -> str:
+@dataclass(frozen=True)
+class Section:
+    """Benchmarks that are written up together: what they are about, and how to run them again."""
+
+    title: str
+    text: str
+    names: tuple[str, ...]
+
+
+SECTIONS = (
+    Section(
+        "Where filters do not reach",
+        """Beyond the paper: keys of joins, `ORDER BY … LIMIT`, counts, tables of formats, and the queries of TPC-H, by
+`python -m benchmarks joins top_k aggregates tables tpch tpch_10`. The ways that are compared take turns within one run.
+Each table stands under its condition, the load when it began among it: on a machine that is shared with other work,
+ratios within a run are what to look at, and seconds are pessimistic. "Of the best" compares the best runs, and
+"processor time" the work of all processes, which other load hardly touches. Runs on different processors are not to be
+compared with each other.
+
+A query of TPC-H is timed in at most nine rounds, and in three or more until its runs without skipping have taken half a
+minute; at scale 10 in two or more. `benchmarks/results/full.json` has all figures of each. Queries can be measured one
+by one, at any scale, and a run goes on where it was stopped: `python -m benchmarks.tpch Q6 Q14 --scale 10`, and last
+`python -m benchmarks tpch tpch_10`, which writes down all of them.""",
+        ("joins", "top_k", "aggregates", "tables", "tpch", "tpch_10"),
+    ),
+    Section(
+        "Building indexes",
+        """What a call that builds indexes takes, against Spark reading the same columns, against other calls, and
+against what Delta and Iceberg take for their own minima and maxima. A job for each object is the published shape of
+xskipper, whose releases end with Spark 3: code of our own, on a sample of the objects, extrapolated to all of them.""",
+        ("index_once", "index_text", "index_sharing", "index_types", "footers", "index_many", "bounds"),
+    ),
+    Section(
+        "Sizes and memory",
+        """Bytes of metadata beside the least that is known for what they say, and what a session keeps in memory.""",
+        ("sizes", "memory"),
+    ),
+    Section(
+        "Planning and needle queries",
+        """What planning adds to a query: warm, in the first query of a new process, through a companion, with other
+stores and with keys; and queries that read few objects of many.""",
+        (
+            "planning",
+            "first_query",
+            "needle",
+            "geo_udf",
+            "companion",
+            "elasticsearch",
+            "encryption",
+            "s3_requests",
+            "cluster_metadata",
+        ),
+    ),
+)
+
+
+def sections(file: Path = RESULTS / "full.json") -> str:
     """Write up what was measured, a table for each benchmark."""
     results = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"runs": {}}
-    lines = [f"## {TITLE}", "", TEXT, ""]
-    for name in ("joins", "top_k", "aggregates", "tables", "tpch", "tpch_10"):
-        run = results["runs"].get(name)
-        if run is None:
-            lines += [f"`{name}` has no result at the full scale yet.", ""]
-            continue
-        rows = run["rows"]
-        queries = [row for row in rows if "objects_skipped" in row["details"]]
-        lines += [f"**{name}.** {_condition(run)}", ""]
-        lines += ["| what | measured | spread | of the best | processor time | to reach |", "|---|---|---|---|---|---|"]
-        lines += [_line(row) for row in rows if row not in queries]
-        lines += ["", *(_queries(queries) if queries else ())]
+    return "\n".join(_section(section, results["runs"]) for section in SECTIONS)
+
+
+def _section(section: Section, runs: dict[str, Any]) -> str:
+    """Write up the benchmarks of a section; those without a result are named."""
+    lines = [f"## {section.title}", "", section.text, ""]
+    for name in section.names:
+        if name in runs:
+            lines += _table(name, runs[name])
+    missing = [f"`{name}`" for name in section.names if name not in runs]
+    if missing:
+        lines += [f"No result at the full scale yet: {', '.join(missing)}.", ""]
     return "\n".join(lines)
 
 
-def _condition(run: dict[str, Any]) -> str:
+def _table(name: str, run: dict[str, Any]) -> list[str]:
+    """Write up one benchmark."""
+    rows = run["rows"]
+    queries = [row for row in rows if "objects_skipped" in row["details"]]
+    conditions = list(dict.fromkeys(row["conditions"] for row in rows))
+    numbered = [f"({number}) {text}" for number, text in enumerate(conditions, 1)]
+    numbers = dict(zip(conditions, numbered, strict=True)) if len(conditions) > MOST_TOGETHER else {}
+    heads = ["what", "measured", "spread", "of the best", "processor time", "to reach"]
+    heads += ["condition"] if numbers else []
+    lines = [f"**{name}.** {_condition(run, numbered if numbers else conditions)}", ""]
+    lines += [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    lines += [_line(row, numbers) for row in rows if row not in queries]
+    return [*lines, "", *(_queries(queries) if queries else ())]
+
+
+def _condition(run: dict[str, Any], conditions: list[str]) -> str:
     """Return what the figures hold for."""
     machine = run["machine"]
-    conditions = "; ".join(dict.fromkeys(row["conditions"] for row in run["rows"]))
     return (
-        f"{conditions}. {machine['cores']} cores ({machine['processor']}), {machine['memory_gb']:.0f} GB, "
+        f"{'; '.join(conditions)}. {machine['cores']} cores ({machine['processor']}), {machine['memory_gb']:.0f} GB, "
         f"Spark {machine['pyspark']}; "
         f"load {run['load_before']} at the start, {run['seconds']:.0f} s in all, {run['when'][:10]}, "
         f"commit {run['commit']}."
     )
 
 
-def _line(row: dict[str, Any]) -> str:
+def _line(row: dict[str, Any], numbers: dict[str, str]) -> str:
     """Write one figure as a row of the table."""
     spread = "" if row["low"] is None else f"{number(row['low'])} to {number(row['high'])}"
-    cells = [row["what"], f"{number(row['measured'])} {row['unit']}", spread]
+    parts = ", ".join(f"{part} {number(ms)} ms" for part, ms in row["details"].get("parts_ms", {}).items())
+    cells = [f"{row['what']} ({parts})" if parts else row["what"], f"{number(row['measured'])} {row['unit']}", spread]
     cells += [_detail(row, "of_best"), _detail(row, "cpu_ratio"), _verdict(row)]
-    return f"| {' | '.join(cells)} |"
+    cells += [numbers[row["conditions"]].partition(" ")[0]] if numbers else []
+    return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
 
 
 def _detail(row: dict[str, Any], name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ NAMES = (
     "metadata_read",
     "peers",
 )
+
+_THREADS = re.compile(r"[a-z0-9]+-[a-z]+(-(?P<threads>\d+)-threads)?")
 
 
 @dataclass(frozen=True)
@@ -102,9 +105,21 @@ class Record:
         return cls(**{**described, "findings": findings})
 
 
-def result_file(name: str, storage: str, scale: str, results: Path = RESULTS) -> Path:
+def run_name(storage: str, scale: str, threads: int = 0) -> str:
+    """Name the conditions of a run; ``threads`` is 0 for as many as there are without being asked for."""
+    return f"{storage}-{scale}{f'-{threads}-threads' if threads else ''}"
+
+
+def result_file(name: str, storage: str, scale: str, results: Path = RESULTS, *, threads: int = 0) -> Path:
     """Return where the record of an experiment is kept."""
-    return results / f"{storage}-{scale}" / f"{name}.json"
+    return results / run_name(storage, scale, threads) / f"{name}.json"
+
+
+def thread_counts(name: str, storage: str, results: Path = RESULTS) -> list[int]:
+    """Return the numbers of threads of the records of an experiment, 0 for the default first."""
+    folders = (file.parent.name for file in results.glob(f"{storage}-*/{name}.json"))
+    named = (_THREADS.fullmatch(folder) for folder in folders)
+    return sorted({int(found["threads"] or 0) for found in named if found})
 
 
 def save(record: Record, file: Path) -> None:

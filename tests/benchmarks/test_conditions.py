@@ -215,7 +215,7 @@ def test_a_client_that_breaks_off_is_counted_and_hangs_nobody(far):
     assert _ask(_connect(far), "HEAD", "/bucket/object") == (200, b"")
 
 
-@pytest.mark.parametrize(("latency", "bandwidth"), [(0.0, 0.0), (0.01, 0.0), (0.0, 1e8)])
+@pytest.mark.parametrize(("latency", "bandwidth"), [(0.0, 0.0), (2.0, 0.0), (0.0, 1e6)])
 def test_only_what_was_asked_for_is_waited_for(server, monkeypatch, latency, bandwidth):
     """Without delay it costs little: no timer, and no acknowledgement that TCP holds back."""
     waits, undelayed = [], []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from xml.etree import ElementTree as ET
 
@@ -23,11 +24,20 @@ from benchmarks.experiments import (
 )
 from benchmarks.experiments.record import NAMES, Finding, Record, load, result_file, save
 
+from benchmarks import growth
+
 MACHINE = {"cores": 2, "memory_gb": 25.2, "pyspark": "4.3.0", "commit": "abc1234"}
 
 
-def record(name, *findings, scale="full", rows=(), storage="local"):
-    run = {"scale": scale, "storage": storage, "machine": MACHINE, "load_before": 0.3, "seconds": 12.0}
+def record(name, *findings, scale="full", rows=(), storage="local", threads=0):
+    run = {
+        "threads": threads,
+        "scale": scale,
+        "storage": storage,
+        "machine": MACHINE,
+        "load_before": 0.3,
+        "seconds": 12.0,
+    }
     run["when"] = "2026-01-02T03:04+00:00"
     return Record(name, "Title", "Figure 1", "4,000 objects of 1,570 KB.", list(rows), list(findings), run)
 
@@ -90,6 +100,13 @@ def rows_of(name):
 
 
 EXPERIMENTS = (fig7_indexing, fig8_breakdown, fig11_indicators, fig12_prefix_length, metadata_read, table_indexing)
+
+
+@pytest.fixture(autouse=True)
+def grown(monkeypatch, tmp_path):
+    """Results of growth, of which there are none."""
+    monkeypatch.setattr(growth, "RESULTS", tmp_path / "growth")
+    return tmp_path / "growth"
 
 
 @pytest.mark.parametrize("module", EXPERIMENTS, ids=lambda module: module.NAME)
@@ -159,10 +176,42 @@ def test_the_page_shows_each_figure_with_paper_condition_and_verdict(tmp_path):
         f"| [{fig12_prefix_length.TITLE}](#prefix-length-against-effectiveness-and-size) | Figure 12 | local full |"
         in text
     )
-    assert text.count("Not measured.") == len(NAMES) - 2
+    assert text.count("Not measured.") == len(NAMES) - 2 + 1  # and growth
     pictures = re.findall(r"\]\((experiments/[\w-]+\.svg)\)", text)
     assert sorted(pictures) == ["experiments/fig12_prefix_length.svg", "experiments/metadata_read-s3.svg"]
     assert all((tmp_path / "docs" / picture).exists() for picture in pictures)
+
+
+def test_two_numbers_of_threads_stand_side_by_side(tmp_path):
+    name, results = "fig12_prefix_length", tmp_path / "results"
+    finding, rows = Finding("size ratio", 12.0, "x"), rows_of("fig12_prefix_length")
+    for threads, scale in ((0, "medium"), (16, "small"), (16, "medium")):
+        kept = record(name, finding, rows=rows, scale=scale, storage="s3", threads=threads)
+        save(kept, result_file(name, "s3", scale, results, threads=threads))
+    assert (results / "s3-medium-16-threads" / f"{name}.json").exists()
+    page.write(results, tmp_path / "docs")
+    text = (tmp_path / "docs" / "experiments.md").read_text()
+    assert "| Figure 12 | s3 medium; s3 medium, 16 threads | not judged |" in text
+    assert re.findall(r"\*\*Measured \((.*?)\)", text) == ["s3, medium", "s3, medium, 16 threads"]
+    pictures = re.findall(rf"\]\((experiments/{name}[\w-]*\.svg)\)", text)
+    assert pictures == [f"experiments/{name}-s3.svg", f"experiments/{name}-s3-16-threads.svg"]
+    assert all((tmp_path / "docs" / picture).exists() for picture in pictures)
+
+
+def test_growth_is_on_the_page_with_table_plot_and_condition(tmp_path, grown):
+    grown.mkdir()
+    for number, count in enumerate((1_000, 10_000, 100_000)):
+        figures = dict.fromkeys(growth.ROWS, 10.0**number)
+        told = {"objects": count, "load": 0.1, "nothing_new_parts_ms": {"listing": 40.0 + number}}
+        machine = {**MACHINE, "processor": "P"}
+        (grown / f"{count}.json").write_text(json.dumps({**figures, **told, "machine": machine}))
+    page.write(tmp_path / "results", tmp_path / "docs")
+    text = (tmp_path / "docs" / "experiments.md").read_text()
+    assert "| | 1,000 | 10,000 | 100,000 | slope |" in text
+    assert "| planning a query (median), ms | 1 | 10 | 100 | 1.00 |" in text
+    assert "Nothing new at 100,000 objects: listing 42 ms. 2 cores (P), 25 GB, Spark 4.3.0" in text
+    assert "](experiments/growth.svg)" in text
+    assert ET.parse(tmp_path / "docs" / "experiments" / "growth.svg").getroot().tag.endswith("svg")
 
 
 # Workloads ---------------------------------------------------------------------------------------------------------

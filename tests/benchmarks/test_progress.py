@@ -35,27 +35,31 @@ def test_without_a_file_nothing_is_kept(monkeypatch):
 
 
 def test_another_run_begins_anew(tmp_path):
-    first = Progress(tmp_path, {"scale": "full", "machine": {"commit": "a"}})
-    assert first.begin(anew=False) == []
+    first = Progress(tmp_path, {"scale": "full", "machine": {"sources": "a"}})
+    assert first.begin() == []
     first.steps("fig9").write_text("{}")
     first.ended("fig7")
     first.steps("fig9").write_text("{}")
-    assert first.begin(anew=False) == ["fig7"]
+    assert first.begin() == ["fig7"]
     assert first.steps("fig9").exists()
 
-    other = Progress(tmp_path, {"scale": "full", "machine": {"commit": "b"}})
-    assert other.begin(anew=False) == []
+    other = Progress(tmp_path, {"scale": "full", "machine": {"sources": "b"}})
+    assert other.begin() == []
     assert not other.steps("fig9").exists()
 
 
-def test_anew_means_anew(tmp_path):
+def test_only_what_is_wanted_anew_is_measured_again(tmp_path):
     progress = Progress(tmp_path, {})
-    progress.begin(anew=False)
-    progress.ended("fig7")
-    assert progress.begin(anew=True) == []
+    progress.begin()
+    for name in ("fig7", "fig8"):
+        progress.ended(name)
+        progress.steps(name).write_text("{}")
+    assert progress.begin(["fig7"]) == ["fig8"]
+    assert [progress.steps(name).exists() for name in ("fig7", "fig8")] == [False, True]
+    assert progress.begin() == ["fig8"]
 
 
-def test_a_run_that_fails_half_way_goes_on_and_one_that_is_through_does_not(tmp_path, monkeypatch, capsys):
+def test_a_run_that_fails_half_way_goes_on_and_what_is_done_stays_done(tmp_path, monkeypatch, capsys):
     """Three experiments, of which the second fails the first time: the next call runs the last two."""
     asked = []
     failing = {"fig8_breakdown"}
@@ -72,6 +76,7 @@ def test_a_run_that_fails_half_way_goes_on_and_one_that_is_through_does_not(tmp_
     monkeypatch.setattr(runner, "LOGS", tmp_path / "output")
     monkeypatch.setattr(runner.page, "write", lambda results: "")
     monkeypatch.setattr(runner.machine, "describe_machine", lambda: {"commit": "a"})
+    monkeypatch.setattr(runner.machine, "sources", lambda: "a")
     names = ["fig7_indexing", "fig8_breakdown", "metadata_read"]
     results = tmp_path / "results"
     monkeypatch.setattr("sys.argv", ["experiments", *names, "--results", str(results)])
@@ -82,7 +87,22 @@ def test_a_run_that_fails_half_way_goes_on_and_one_that_is_through_does_not(tmp_
     failing.clear()
     assert runner.main() == 0
     assert asked[3:] == ["fig8_breakdown"]
-    assert "done before, in this run: fig7_indexing, metadata_read" in capsys.readouterr().err
+    assert "done before, by these sources: fig7_indexing, metadata_read" in capsys.readouterr().err
     assert runner.main() == 0
-    assert asked[4:] == names
+    assert asked[4:] == []
+    monkeypatch.setattr(runner, "NAMES", (*names, "peers"))
+    monkeypatch.setattr("sys.argv", ["experiments", "--results", str(results)])
+    assert runner.main() == 0  # one by one, then all
+    assert asked[4:] == ["peers"]
+    monkeypatch.setattr("sys.argv", ["experiments", names[0], "--anew", "--results", str(results)])
+    assert runner.main() == 0
+    assert asked[5:] == names[:1]
+    sources = iter("aba")  # when it began, when the first had run, and the second
+    monkeypatch.setattr(runner.machine, "sources", lambda: next(sources))
+    monkeypatch.setattr("sys.argv", ["experiments", *names[:2], "--anew", "--results", str(results)])
+    assert runner.main() == 1
+    monkeypatch.setattr(runner.machine, "sources", lambda: "a")
+    monkeypatch.setattr("sys.argv", ["experiments", *names[:2], "--results", str(results)])
+    assert runner.main() == 0
+    assert asked[8:] == names[:1]  # which had run while they were others
     assert json.loads((results / "local-small" / "metadata_read.json").read_text())["name"] == "metadata_read"

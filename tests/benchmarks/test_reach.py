@@ -10,6 +10,7 @@ import pytest
 from benchmarks.datasets import tpch
 from benchmarks.experiments import reach
 from benchmarks.measures import Row
+from benchmarks.runner import NAMES
 
 from benchmarks import tpch as benchmark
 
@@ -55,6 +56,32 @@ def test_a_query_is_told_by_medians_best_and_processor_time():
     assert benchmark._rows({"Q1": slow}, 1, small=False)[2].met is False
 
 
+@pytest.mark.parametrize(
+    ("off", "least", "wanted"),
+    [(0.5, 3, 9), (3.5, 3, 9), (5.0, 3, 6), (12.0, 3, 3), (60.0, 3, 3), (12.0, 2, 3), (60.0, 2, 2)],
+)
+def test_short_queries_are_timed_often_and_long_ones_seldom(off, least, wanted):
+    rounds, done = benchmark.Rounds(least), 0
+    measured = replace(QUERY, seconds=dict.fromkeys(benchmark.WAYS, ()))
+    while rounds.wanted(measured):
+        done += 1
+        measured = replace(QUERY, seconds={"off": (off,) * done, "on": (0.1,) * done, "filters alone": (0.1,) * done})
+    assert done == wanted
+    assert f"{wanted} rounds of each query" in benchmark._rows({"Q1": measured}, 1, small=False)[0].conditions
+
+
+def test_what_was_measured_is_found_after_a_commit_and_not_by_other_sources(monkeypatch):
+    described = benchmark.machine.describe_machine()
+    there = benchmark._file(1)
+    monkeypatch.setattr(benchmark.machine, "describe_machine", lambda: {**described, "commit": "other"})
+    assert benchmark._file(1) == there
+    monkeypatch.setattr(benchmark.machine, "describe_machine", lambda: {**described, "processor": "other"})
+    assert benchmark._file(1) != there
+    monkeypatch.undo()
+    monkeypatch.setattr(benchmark.machine, "digest", lambda files, root=None: "other")
+    assert benchmark._file(1) != there
+
+
 def test_the_page_has_what_was_measured(tmp_path):
     machine = {"cores": 2, "processor": "P", "memory_gb": 25.3, "pyspark": "4.3.0"}
     run = {"when": "2026-01-02T03:04", "seconds": 12.0, "load_before": 0.3, "commit": "abc", "machine": machine}
@@ -65,10 +92,33 @@ def test_the_page_has_what_was_measured(tmp_path):
         "runs": {"joins": {**run, "rows": [star.described(), asking.described()]}, "tpch": {**run, "rows": rows}},
     }
     (tmp_path / "full.json").write_text(json.dumps(results))
-    text = reach.section(tmp_path / "full.json")
+    text = reach.sections(tmp_path / "full.json")
     assert "| star | 19.6 x | 16.4 to 25.8 | 17 x |  | ≥ 10 x: met |" in text
     assert "| asking | 39.2 ms |  |  |  | ≤ 30 ms: **missed** |" in text
     assert "**joins.** 8,192 objects. 2 cores (P), 25 GB, Spark 4.3.0; load 0.3 at the start, 12 s in all" in text
     assert "| Q1 | 3 s | 0.5 | 0.25 | 0.25 | 0.667 | 25 %, 75 % | 40 %, 80 % | 50 ms | ≤ 1.05: met |" in text
-    assert "`top_k` has no result at the full scale yet." in text
-    assert reach.section(tmp_path / "none.json").count("no result") == 6
+    assert "No result at the full scale yet: `top_k`, `aggregates`, `tables`, `tpch_10`." in text
+    nothing = reach.sections(tmp_path / "none.json")
+    assert nothing.count("No result at the full scale yet") == len(reach.SECTIONS)
+
+
+def test_every_benchmark_is_in_one_section():
+    assert sorted(name for section in reach.SECTIONS for name in section.names) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_benchmark_with_a_result_is_on_the_page_with_its_condition(name, tmp_path):
+    machine = {"cores": 2, "processor": "P", "memory_gb": 25.3, "pyspark": "4.3.0"}
+    parts = {"parts_ms": {"planner": 1.5, "match": 2.0}}
+    rows = [
+        Row(f"{name} {number}", 4.0, "ms", 5.0, f"condition {number}", details=parts).described() for number in range(3)
+    ]
+    run = {"when": "2026-01-02T03:04", "seconds": 12.0, "load_before": 0.3, "commit": "abc", "machine": machine}
+    for some in (1, 3):
+        (tmp_path / "full.json").write_text(json.dumps({"runs": {name: {**run, "rows": rows[:some]}}}))
+        text = reach.sections(tmp_path / "full.json")
+        assert f"**{name}.** " in text
+        assert f"| {name} 0 (planner 1.5 ms, match 2 ms) | 4 ms |  |  |  | ≤ 5 ms: met |" in text
+        assert all(f"condition {number}" in text for number in range(some))
+    assert f"**{name}.** (1) condition 0; (2) condition 1; (3) condition 2. 2 cores (P), 25 GB" in text
+    assert "≤ 5 ms: met | (3) |" in text

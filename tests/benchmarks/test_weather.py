@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from benchmarks.conditions import Conditions, Place
 from benchmarks.datasets import weather
+from benchmarks.experiments import fig9_geo_udf, fig10_centralised, weather_runs
+from benchmarks.experiments.record import SCALES
 
 
 @pytest.mark.parametrize(
@@ -63,3 +68,42 @@ def test_an_object_has_33_columns_of_correlated_measures_and_is_the_same_each_ti
     assert np.corrcoef(columns["cloud_cover"], columns["pressure"])[0, 1] < -0.3
     assert all(np.isfinite(values).all() for values in columns.values())
     assert len({(lat, lng) for lat, lng in zip(table["lat"].to_pylist(), table["lng"].to_pylist(), strict=True)}) == 4
+
+
+@pytest.mark.parametrize(("scale", "judged"), [("small", []), ("medium", [8]), ("full", [1, 5, 12])])
+@pytest.mark.parametrize("storage", ["local", "s3"])
+def test_windows_of_the_papers_size_are_judged_wherever_the_data_lies(scale, storage, judged, monkeypatch):
+    shape = weather.shape(SCALES[scale].weather)
+    asked = weather_runs.Weather(None, Place("", {}, None, "", ""), None, shape, "condition")
+    assert asked.windows == tuple(sorted({1, 5, shape.months}))
+
+    @contextmanager
+    def prepared(*_):
+        yield asked
+
+    for module in (fig9_geo_udf, fig10_centralised):
+        monkeypatch.setattr(module, "prepared", prepared)
+        monkeypatch.setattr(module, "compared", rows_of)
+        findings = module.run(SCALES[scale], Conditions(storage)).findings
+        targets = [finding.target for finding in findings if finding.target is not None]
+        wanted = {fig9_geo_udf: {"local": [120], "s3": [240]}, fig10_centralised: {"local": [], "s3": [10, 2]}}
+        assert targets == wanted[module][storage] * len(judged)
+        said = [f.what for f in findings if f.target is not None]
+        assert all(any(what.startswith(f"{months} month") for months in judged) for what in said)
+
+
+def rows_of(asked, by_user, other, label, *, repeats):
+    """Rows as they are measured, of made-up figures."""
+    ways = ("skipping", label)
+    return [
+        {
+            "months": months,
+            "objects": months * asked.shape.leaves,
+            "kept": months,
+            "seconds": {way: {"median": 1.0} for way in ways},
+            "rounds": {way: [1.0] * repeats for way in ways},
+            "bytes": dict.fromkeys(ways, 1_000),
+            "requests": dict.fromkeys(ways, 0),
+        }
+        for months in asked.windows
+    ]

@@ -126,3 +126,17 @@ def test_paths_of_a_refresh_are_relative_to_the_dataset(spark, lake, tmp_path):
     shutil.copy2(new, lake / "new.parquet")
     assert dataset(spark, lake).refresh(["new.parquet"]).indexed == 1
     assert kept(spark, lake, "n = 1") == 1
+
+
+def test_the_seconds_of_a_job_are_split_into_its_phases(spark, lake, tmp_path):
+    created = dataset(spark, lake).ensure_indexes(MinMaxIndex("n"))
+    assert list(created.phases) == ["preparing", "listing", "collecting", "listing again", "commit"]
+    assert sum(created.phases.values()) == pytest.approx(created.seconds)
+    assert min(created.phases.values()) >= 0
+    assert dataset(spark, lake).refresh().phases == {}  # nothing was collected
+    write_objects(spark, tmp_path / "more", DDL, ["(3, 'c')"])
+    (new,) = (tmp_path / "more").glob("*.parquet")
+    shutil.copy2(new, lake / "new.parquet")
+    both = dataset(spark, lake).ensure_indexes(MinMaxIndex("n"), ValueListIndex("n"))
+    assert sum(both.phases.values()) == pytest.approx(both.seconds)
+    assert hash(both)

@@ -2,21 +2,20 @@
 
 ``python -m tests.soundness.many --pairs 1000000 --minutes 60`` makes one random dataset after the other, plans
 predicates on each and holds the objects that are kept against the truth; a small share runs as queries.  What was
-tried is added to ``docs/soundness-campaign.json`` after each dataset, and the next start goes on with the next seed.
-``--page`` writes the counts into ``docs/soundness.md``.  A failure is kept with the seed and the commit that repeat it.
+tried is added to ``docs/soundness-campaign.json`` after each dataset, with its seconds, and the next start goes on with
+the next seed.  Several processes may run at a time (``many_record``).  ``--page`` writes the counts into
+``docs/soundness.md``.  A failure is kept with the seed and the commit that repeat it.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -27,9 +26,10 @@ from pyspark.sql import SparkSession
 
 from skipstone.engines.spark.session import configure
 from skipstone.stores.parts import buckets
-from tests.soundness.campaign import Campaign, Counts
+from tests.soundness.campaign import Campaign
 from tests.soundness.datasets import RAW_RULES, Spec
 from tests.soundness.functions import FUNCTION_TYPES
+from tests.soundness.many_record import Record, pairs, write_page
 from tests.soundness.planning import INDEX_TYPES, TEXT_TYPES
 from tests.soundness.test_property_functions import FunctionCampaign
 from tests.soundness.test_property_times import TimesCampaign
@@ -41,10 +41,7 @@ if TYPE_CHECKING:
     from tests.soundness.campaign import Outcome
 
 DOCS = Path(__file__).parents[2] / "docs"
-RECORD = DOCS / "soundness-campaign.json"
-BEGIN, END = "<!-- campaign: begin -->", "<!-- campaign: end -->"
-FIRST_SEED = 1_000
-"""The seeds below are those of the suites."""
+RECORD = Record(DOCS / "soundness-campaign.json")
 PAIRS = {"columns": 2_000, "functions": 1_500, "times": 1_000}
 """Predicates on each dataset, by what they are about."""
 EXECUTED = 0.005
@@ -63,7 +60,6 @@ FAMILIES = (
     "months",
     "seconds",
 )
-COUNTED = ("pairs", "refused", "not_comparable", "executed", "objects", "skipped", "relevant")
 
 
 def kind_of(seed: int) -> str:
@@ -128,67 +124,15 @@ def _outcome(campaign: Campaign) -> Outcome:
     return Outcome(campaign.spec, campaign.counts, campaign.failures)
 
 
-def _added(record: dict[str, Any], kind: str, counts: Counts, failures: Sequence[str]) -> None:
-    """Add a dataset's counts to the record."""
-    of_kind = record["kinds"].setdefault(kind, dict.fromkeys(("datasets", *COUNTED), 0))
-    of_kind["datasets"] += 1
-    for name in COUNTED:
-        of_kind[name] += getattr(counts, name)
-    for name in ("alone", "skipped_by_values"):
-        record[name] = dict(Counter(record.setdefault(name, {})) + getattr(counts, name))
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=DOCS, capture_output=True, text=True, check=False
-    ).stdout.strip()
-    by_commit = record["commits"].setdefault(f"{commit}, Spark {pyspark.__version__}", 0)
-    record["commits"][f"{commit}, Spark {pyspark.__version__}"] = by_commit + counts.pairs
-    record["failures"] += [f"seed {record['next']}, commit {commit}: {failure}" for failure in failures[:3]]
+def _commit() -> str:
+    """Return what is tried: the commit, with a + when the library differs from it, and Spark."""
+    head = _git("rev-parse", "--short", "HEAD")
+    return f"{head}{'+' if _git('status', '--porcelain', '--', ':/src') else ''}, Spark {pyspark.__version__}"
 
 
-def _read() -> dict[str, Any]:
-    if RECORD.exists():
-        return dict(json.loads(RECORD.read_text(encoding="utf-8")))
-    return {"next": FIRST_SEED, "kinds": {}, "commits": {}, "failures": []}
-
-
-def _write(record: dict[str, Any]) -> None:
-    """Replace the record as a whole: a run may be broken off at any time."""
-    fresh = RECORD.with_suffix(".new")
-    fresh.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    fresh.replace(RECORD)
-
-
-def pairs(record: dict[str, Any]) -> int:
-    """Count the predicates that were compared."""
-    return sum(int(kind["pairs"]) for kind in record["kinds"].values())
-
-
-def table(record: dict[str, Any]) -> str:
-    """Lay the counts out for the page."""
-    titles = ("predicates on", "datasets", "compared", "run as queries", "objects asked about", "with a matching row")
-    lines = [f"| {' | '.join((*titles, 'skipped'))} |", "|---|" + "---:|" * 6]
-    names = ("datasets", "pairs", "executed", "objects", "relevant", "skipped")
-    rows = [(kind, [counts[name] for name in names]) for kind, counts in sorted(record["kinds"].items())]
-    rows.append(("**all**", [sum(column) for column in zip(*(row for _, row in rows), strict=True)]))
-    lines += [f"| {kind} | {' | '.join(f'{value:,}' for value in row)} |" for kind, row in rows]
-    refused, unlike = (sum(kind[name] for kind in record["kinds"].values()) for name in ("refused", "not_comparable"))
-    return "\n".join(
-        (
-            *lines,
-            "",
-            f"**{len(record['failures'])} failures.** Besides, {refused:,} predicates did not analyse and "
-            f"{unlike:,} raise an error in Spark itself. Skipped by one type of index alone, beyond what its counts of "
-            "NULLs skip: "
-            + ", ".join(f"{type_} {count:,}" for type_, count in sorted(record["skipped_by_values"].items()))
-            + ".",
-        )
-    )
-
-
-def write_page(record: dict[str, Any]) -> None:
-    """Put the table into the page."""
-    page = DOCS / "soundness.md"
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    page.write_text(f"{before}{BEGIN}\n{table(record)}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=DOCS, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def _session() -> SparkSession:
@@ -206,35 +150,55 @@ def _session() -> SparkSession:
 def main() -> int:
     """Go on with the campaign."""
     parser = argparse.ArgumentParser(description="Plan very many random predicates and look for lost objects.")
-    parser.add_argument("--pairs", type=int, default=1_000_000, help="in all, earlier runs included")
+    parser.add_argument(
+        "--pairs", type=int, default=1_000_000, help="in all, earlier runs and other processes included"
+    )
     parser.add_argument("--minutes", type=float, default=600.0, help="begin no dataset after so long")
     parser.add_argument("--seed", type=int, help="try one dataset again, and record nothing")
     parser.add_argument("--page", action="store_true", help="write the counts into docs/soundness.md, and try nothing")
     arguments = parser.parse_args()
-    record = _read()
     if arguments.page:
-        write_page(record)
+        write_page(RECORD.read(), DOCS / "soundness.md")
         return 0
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
     until = time.monotonic() + 60 * arguments.minutes
-    spark, failed = _session(), 0
-    for number, seed in enumerate([arguments.seed] if arguments.seed is not None else iter(lambda: record["next"], -1)):
-        if arguments.seed is None and (pairs(record) >= arguments.pairs or time.monotonic() > until):
-            break
-        if number and number % SESSION == 0:
-            spark.stop()
-            spark = _session()
-        with tempfile.TemporaryDirectory(prefix="skipstone-campaign-") as folder:
-            outcome = tried(spark, seed, Path(folder) / "data")
-        print(f"{outcome.spec}: {outcome.counts}", *outcome.failures[:3], sep="\n", flush=True)
+    if arguments.seed is not None:
+        return 1 if _try(Sessions(), arguments.seed).failures else 0
+    sessions, commit, failed = Sessions(), _commit(), 0
+    while pairs(RECORD.read()) < arguments.pairs and time.monotonic() < until:
+        with RECORD.claim() as seed:
+            started = time.monotonic()
+            outcome = _try(sessions, seed)
+            seconds = time.monotonic() - started
+            RECORD.add(seed, kind_of(seed), outcome.counts, outcome.failures, seconds=seconds, commit=commit)
         failed += len(outcome.failures)
-        if arguments.seed is None:
-            _added(record, kind_of(seed), outcome.counts, outcome.failures)
-            record["next"] = seed + 1
-            _write(record)
-    spark.stop()
     return 1 if failed else 0
+
+
+class Sessions:
+    """A session for each so many datasets, the last of which ends with the process."""
+
+    def __init__(self) -> None:
+        self._spark: SparkSession | None = None
+        self._used = 0
+
+    def next(self) -> SparkSession:
+        """Return a session for a dataset."""
+        if self._spark is None or self._used == SESSION:
+            if self._spark is not None:
+                self._spark.stop()
+            self._spark, self._used = _session(), 0
+        self._used += 1
+        return self._spark
+
+
+def _try(sessions: Sessions, seed: int) -> Outcome:
+    """Try one dataset and tell what it gave."""
+    with tempfile.TemporaryDirectory(prefix="skipstone-campaign-") as folder:
+        outcome = tried(sessions.next(), seed, Path(folder) / "data")
+    print(f"{outcome.spec}: {outcome.counts}", *outcome.failures[:3], sep="\n", flush=True)
+    return outcome
 
 
 if __name__ == "__main__":

@@ -106,6 +106,10 @@ def _together(refreshed: IndexingReport, created: IndexingReport) -> IndexingRep
         untrusted=max(refreshed.untrusted, created.untrusted),
         rows=refreshed.rows + created.rows,
         seconds=refreshed.seconds + created.seconds,
+        phases={
+            phase: refreshed.phases.get(phase, 0.0) + created.phases.get(phase, 0.0)
+            for phase in dict.fromkeys((*refreshed.phases, *created.phases))
+        },
         problems=(*refreshed.problems, *created.problems),
         repaired=refreshed.repaired,
         lost=refreshed.lost,

@@ -54,12 +54,16 @@ def index_objects(
     IndexingError
         When an index raises on every object, or an object that did not change cannot be read.
     """
+    laps = [("preparing", time.monotonic())]
     source.refuse_unsteady_rows()
     before, paths, listed_at = _settled_listing(source, wanted)
+    laps.append(("listing", time.monotonic()))
     with source.progress(before, wanted=progress):
         selected, collected = _collect_what_stays(source, before, paths, bound)
+    laps.append(("collecting", time.monotonic()))
     immutable = source.relation.is_table
     kept = set(selected if immutable else _still_there(source, selected, paths))
+    laps.append(("listing again", time.monotonic()))
     table, fields = _named_by_index(collected, selected, bound)
     failures = _failures(collected, selected, bound)
     if wanted is None:
@@ -69,7 +73,7 @@ def index_objects(
     table = table.filter(_at(collected, [o in kept for o in selected], pa.bool_()))
     untrusted = table.num_rows - sum(table.column("trusted").to_pylist())
     listed = len(before if wanted is None else wanted)
-    return Outcome(table, fields, listed, listed - table.num_rows, untrusted, failures)
+    return Outcome(table, fields, listed, listed - table.num_rows, untrusted, failures, tuple(laps))
 
 
 def _collect_what_stays(

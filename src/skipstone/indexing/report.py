@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from skipstone.showing.notebook import card, count, facts, folded, items, note, size
 
@@ -19,6 +19,8 @@ class IndexingReport:
     read by every query until a later refresh indexes them.  ``problems`` has a line for each object of which an index
     has nothing because it raised: queries that only this index serves read it.  ``repaired`` says that metadata was
     damaged, and by what it was made anew; ``lost`` has a sentence for what could not be brought back, with what to do.
+    ``phases`` splits ``seconds``, where objects were collected: ``preparing`` (metadata read and indexes bound, and for
+    a refresh the listing that finds what is new), ``listing``, ``collecting``, ``listing again`` and ``commit``.
     """
 
     root: str
@@ -35,6 +37,7 @@ class IndexingReport:
     problems: tuple[str, ...] = ()
     repaired: str = ""
     lost: tuple[str, ...] = ()
+    phases: dict[str, float] = field(default_factory=dict, hash=False)
 
     def __str__(self) -> str:
         notes = "".join(

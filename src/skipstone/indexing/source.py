@@ -44,7 +44,8 @@ class Outcome:
     ``table`` is as ``Change.added`` wants it; ``fields`` spells the Arrow types of each index's stored fields, by the
     index's id; ``listed`` counts the objects that were to be indexed, ``left_out`` those that changed or vanished
     meanwhile, ``untrusted`` those written too shortly before to tell a later write apart.  ``failures`` says what an
-    index raised, by its id and the object's path: that index has nothing of that object.
+    index raised, by its id and the object's path: that index has nothing of that object.  ``laps`` has the monotonic
+    time at which each phase of the job ended.
     """
 
     table: pa.Table
@@ -53,6 +54,7 @@ class Outcome:
     left_out: int
     untrusted: int
     failures: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    laps: tuple[tuple[str, float], ...] = ()
 
 
 class Preparation(Protocol):

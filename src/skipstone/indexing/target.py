@@ -150,6 +150,7 @@ def report_of(
 ) -> IndexingReport:
     """Sum up what was done."""
     table = outcome.table if outcome is not None else None
+    ended = time.monotonic()
     return IndexingReport(
         root=target.root,
         indexes=tuple(names),
@@ -160,10 +161,17 @@ def report_of(
         untrusted=outcome.untrusted if outcome is not None else 0,
         rows=sum(filter(None, table.column("row_count").to_pylist())) if table is not None else 0,
         metadata_bytes=sum(target.store.size(snapshot).values()),
-        seconds=time.monotonic() - started,
+        seconds=ended - started,
         version=snapshot.version,
         problems=(*(outcome.failures.values() if outcome is not None else ()), *problems),
+        phases=_phases(started, outcome.laps, ended) if outcome is not None else {},
     )
+
+
+def _phases(started: float, laps: Sequence[tuple[str, float]], ended: float) -> dict[str, float]:
+    """Return the seconds of each phase; what comes after the last lap is the commit."""
+    begins = (started, *(at for _, at in laps))
+    return {name: end - begin for begin, (name, end) in zip(begins, (*laps, ("commit", ended)), strict=True)}
 
 
 def named(records: Sequence[IndexRecord]) -> str:

@@ -212,8 +212,8 @@ def _called(target: Target, name: str) -> tuple[str, ...]:
 
 
 def _row(report: IndexingReport) -> tuple[Any, ...]:
-    """Return a report as a row, its fields in their order."""
-    return tuple(getattr(report, field.name) for field in dataclasses.fields(report))
+    """Return a report as a row, its fields in their order; the statement's columns have no phases."""
+    return tuple(getattr(report, field.name) for field in dataclasses.fields(report) if field.name != "phases")
 
 
 def _names(setting: str) -> list[str]:
