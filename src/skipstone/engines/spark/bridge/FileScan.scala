@@ -49,6 +49,12 @@ class FileScan private[skipstone] (
     }, file)
   }
 
+  // A partition may leave a catalog's table and its files stay: that only a listing tells.
+  override private[skipstone] def changed(pathsFile: String, file: String): Int = (fs.location match {
+    case catalog: CatalogFileIndex if catalog.table.partitionColumnNames.nonEmpty => None
+    case _ => new Counted(named(pathsFile).map(_._1.fileStatus), fs).changedLocally
+  }).fold(-1)(found => write(found.iterator, file))
+
   override private[skipstone] def hadoop = session.sessionState.newHadoopConfWithOptions(fs.options)
 
   private[skipstone] def fresh(): Seq[PartitionDirectory] = {
