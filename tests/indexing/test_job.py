@@ -340,3 +340,20 @@ def test_local_objects_are_listed_once_and_partitions_of_catalogs_anew(spark, tm
         assert source.changed(objects) is None
     finally:
         spark.sql("DROP TABLE left_partition")
+
+
+def test_small_objects_share_tasks_and_none_is_split_for_it(spark, tmp_path):
+    (tmp_path / "small").mkdir()
+    for number in range(100):
+        (tmp_path / "small" / f"{number}.txt").write_text("row\n" * 100)
+    source, objects = source_and_objects(spark.read.text(str(tmp_path / "small")))
+    frame, _ = source.read(objects)
+    assert spark.read.text(str(tmp_path / "small")).rdd.getNumPartitions() > 3
+    assert frame.rdd.getNumPartitions() <= spark.sparkContext.defaultParallelism + 1
+    (tmp_path / "uneven").mkdir()
+    for number, rows in enumerate((1, 1_000_000)):
+        (tmp_path / "uneven" / f"{number}.txt").write_text("row\n" * rows)
+    source, objects = source_and_objects(spark.read.text(str(tmp_path / "uneven")))
+    frame, whole_up_to = source.read(objects)
+    assert whole_up_to >= max(o.length for o in objects)
+    assert frame.rdd.getNumPartitions() == spark.read.text(str(tmp_path / "uneven")).rdd.getNumPartitions()
