@@ -143,6 +143,9 @@ class Source:
     def list_objects(self, paths: Iterable[str] | None = None) -> list[DataObject]:
         return [o for o in listing(self.folder).values() if paths is None or o.path in set(paths)]
 
+    def changed(self, objects: Sequence[DataObject]) -> None:
+        """Only a listing tells."""
+
     def functions(self, bound: BoundIndex, when: str) -> dict[str, str]:
         return {}
 

@@ -273,3 +273,87 @@ def test_workers_import_only_what_they_need():
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+ODD = ["a.txt", "b c.txt", "d%20e.txt", "ä#1.txt", "k=x%2Fy.txt"]
+
+
+def test_looking_at_local_objects_tells_what_a_listing_tells(spark, tmp_path):
+    def rewritten(file):
+        file.write_text("other\n")
+
+    def with_its_time(file):
+        before = file.stat().st_mtime
+        file.write_text("longer than before\n")
+        os.utime(file, (before, before))
+
+    def touched(file):
+        os.utime(file, (1_600_000_000, 1_600_000_000.5))
+
+    def gone(file):
+        file.unlink()
+
+    def a_folder(file):
+        file.unlink()
+        file.mkdir()
+
+    def replaced_by_its_like(file):
+        stat = file.stat()
+        content = file.read_bytes()
+        file.unlink()
+        file.write_bytes(content)
+        os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+    def left(file):
+        assert file.exists()
+
+    ways = (rewritten, with_its_time, touched, gone, a_folder, replaced_by_its_like, left)
+    for way in ways:
+        (tmp_path / way.__name__).mkdir()
+        for name in ODD:
+            (tmp_path / way.__name__ / name).write_text("row\n")
+    df = spark.read.option("recursiveFileLookup", value=True).text(str(tmp_path))
+    source, objects = source_and_objects(df)
+    assert source.changed(objects) == frozenset()
+    for way in ways:
+        for name in ODD:
+            way(tmp_path / way.__name__ / name)
+    changed = source.changed(objects)
+    by_listing = set(source.list_objects())
+    assert changed == {o.path for o in objects if o not in by_listing}
+    assert len(changed) == 5 * len(ODD)
+
+
+def test_local_objects_are_listed_once_and_partitions_of_catalogs_anew(spark, tmp_path, monkeypatch):
+    listings = []
+    list_objects = SparkSource.list_objects
+    monkeypatch.setattr(SparkSource, "list_objects", lambda *asked: listings.append(1) or list_objects(*asked))
+    spark.range(6).selectExpr("id", "id % 2 AS p").write.partitionBy("p").parquet(str(tmp_path / "d"))
+    age(tmp_path)
+    run(spark.read.parquet(str(tmp_path / "d")), MinMaxIndex("id"))
+    assert len(listings) == 1
+    spark.sql(f"CREATE TABLE left_partition (id LONG, p LONG) USING parquet PARTITIONED BY (p) LOCATION '{tmp_path}/d'")
+    try:
+        spark.sql("MSCK REPAIR TABLE left_partition")
+        source, objects = source_and_objects(spark.table("left_partition"))
+        assert len(objects) == len(list((tmp_path / "d").rglob("*.parquet")))
+        assert source.changed(objects) is None
+    finally:
+        spark.sql("DROP TABLE left_partition")
+
+
+def test_small_objects_share_tasks_and_none_is_split_for_it(spark, tmp_path):
+    (tmp_path / "small").mkdir()
+    for number in range(100):
+        (tmp_path / "small" / f"{number}.txt").write_text("row\n" * 100)
+    source, objects = source_and_objects(spark.read.text(str(tmp_path / "small")))
+    frame, _ = source.read(objects)
+    assert spark.read.text(str(tmp_path / "small")).rdd.getNumPartitions() > 3
+    assert frame.rdd.getNumPartitions() <= spark.sparkContext.defaultParallelism + 1
+    (tmp_path / "uneven").mkdir()
+    for number, rows in enumerate((1, 1_000_000)):
+        (tmp_path / "uneven" / f"{number}.txt").write_text("row\n" * rows)
+    source, objects = source_and_objects(spark.read.text(str(tmp_path / "uneven")))
+    frame, whole_up_to = source.read(objects)
+    assert whole_up_to >= max(o.length for o in objects)
+    assert frame.rdd.getNumPartitions() == spark.read.text(str(tmp_path / "uneven")).rdd.getNumPartitions()

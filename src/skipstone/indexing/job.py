@@ -1,4 +1,4 @@
-"""The index job as a whole: list, collect by the cheapest sound path, list again, keep what did not change."""
+"""The index job as a whole: list, collect by the cheapest sound path, look again, keep what did not change."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def index_objects(
 ) -> Outcome:
     """Collect the metadata of a dataset's objects, or of the wanted ones of them, in the state in which they were read.
 
-    Objects are listed before and after, and only what is equal in both is kept: the reader does not say which state of
-    a file it read.  An object written within the clock's granularity of the first listing could be written once more
-    without its time changing; it is kept, but marked as not to be trusted yet.  The objects of a table format are never
-    written twice: one listing will do, and one that has left the snapshot meanwhile is as good as before.
+    Objects are listed before and looked at after, and only what is equal in both is kept: the reader does not say which
+    state of a file it read.  An object written within the clock's granularity of the first listing could be written
+    once more without its time changing; it is kept, but marked as not to be trusted yet.  The objects of a table format
+    are never written twice: one listing will do, and one that has left the snapshot meanwhile is as good as before.
 
     Parameters
     ----------
@@ -124,8 +124,17 @@ def _paths(objects: Sequence[DataObject]) -> list[str]:
 
 
 def _still_there(source: Source, objects: Sequence[DataObject], paths: list[str] | None) -> list[DataObject]:
-    """Return the objects that are listed in the same state now."""
-    now = set(source.list_objects(paths)) if objects else set()
+    """Return those objects of the last listing that are in the same state now.
+
+    What counts is the state of each object, not what else is there: an engine that can look at the states alone need
+    not list.
+    """
+    if not objects:
+        return []
+    changed = source.changed(objects)
+    if changed is not None:
+        return [o for o in objects if o.path not in changed]
+    now = set(source.list_objects(paths))
     return [o for o in objects if o in now]
 
 

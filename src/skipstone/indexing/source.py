@@ -103,6 +103,12 @@ class Source(Protocol):
     def list_objects(self, paths: Iterable[str] | None = None) -> list[DataObject]:
         """List all objects anew, or only those of some objects and folders, each once."""
 
+    def changed(self, objects: Sequence[DataObject]) -> frozenset[str] | None:
+        """Return the paths of those objects of the last listing that are in another state now, or gone.
+
+        ``None`` where to list them anew is the way to tell, as always in object stores.
+        """
+
     def gone(self, paths: Sequence[str]) -> list[str]:
         """Return those of some paths that are in no file system any more; asked of table formats."""
 

@@ -17,6 +17,7 @@ from skipstone.engines.spark.aggregates import aggregates_of, collect_with_aggre
 from skipstone.engines.spark.arrow_job import collect_with_arrow
 from skipstone.engines.spark.footer_values import column_bounds
 from skipstone.engines.spark.footers import collect_from_footers, footer_roles
+from skipstone.engines.spark.source import SparkSource
 from skipstone.indexes.feature.index import FeatureIndex
 from skipstone.indexes.minmax import MinMaxIndex
 from skipstone.indexes.value_list import ValueListIndex
@@ -183,6 +184,22 @@ def test_floating_values_of_other_types_and_nested_ones_are_read_by_spark(spark,
     assert footers_serve(spark, spark.read.parquet(str(tmp_path / "d")), "g") == 1
     assert footers_serve(spark, spark.read.schema("g DOUBLE").parquet(str(tmp_path / "d")), "g") is None
     assert footers_serve(spark, spark.read.parquet(str(tmp_path / "d")), "s.x") is None
+
+
+@pytest.mark.parametrize(
+    ("column", "objects", "asked"),
+    [("n", 20, [20]), ("g", 20, [8, 20]), ("g", 3, [3]), ("n", 70, [8, 70])],
+    ids=["few", "values", "values of few", "many"],
+)
+def test_footers_of_few_objects_are_read_once(spark, tmp_path, monkeypatch, column, objects, asked):
+    for number in range(objects):
+        pq.write_table(pa.table({"n": [number], "g": [number / 2]}), tmp_path / f"{number}.parquet")
+    footers, found = SparkSource.footers, []
+    monkeypatch.setattr(
+        SparkSource, "footers", lambda s, some, *rest: found.append(len(some)) or footers(s, some, *rest)
+    )
+    assert footers_serve(spark, spark.read.parquet(str(tmp_path)), column) == objects
+    assert found == asked
 
 
 def test_many_floating_values_are_left_to_several_tasks(spark, tmp_path):

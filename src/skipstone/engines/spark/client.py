@@ -273,6 +273,10 @@ class Scan:
         else:
             self.client._bridge.listing(self.handle, self._list(paths), str(file))
 
+    def changed(self, named: Path, file: Path) -> bool:
+        """Write those of the named objects that are not as they were listed; whether that can be told."""
+        return int(self.client._bridge.changed(self.handle, str(named), str(file))) >= 0
+
     def gone(self, named: Path, file: Path) -> None:
         """Write those of the named objects that are not there any more to a local file, a line of JSON each."""
         self.client._bridge.gone(self.handle, str(named), str(file))

@@ -14,6 +14,7 @@ import re
 import struct
 from dataclasses import dataclass
 from decimal import Context
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from skipstone.expressions.types import FLOATING
@@ -56,7 +57,7 @@ def column_bounds(facts: Mapping[str, Any], type_: str, footer: Mapping[str, Any
     """Judge what a footer says of a column that is read with a Spark type; ``None`` when it proves nothing."""
     if "absent" in facts or not footer.get("created_by"):
         return None
-    decode = _decoder(facts, type_, str(footer["created_by"]))
+    decode = _decoder(facts["physical"], facts["logical"], type_, str(footer["created_by"]))
     if decode is None:
         return None
     lowers: list[Any] = []
@@ -92,12 +93,13 @@ def _decoded(text: str | None, decode: Callable[[bytes], Any]) -> Any:
         return None
 
 
-def _decoder(facts: Mapping[str, Any], type_: str, created_by: str) -> Callable[[bytes], Any] | None:
+@lru_cache(maxsize=256)  # thousands of files have few writers
+def _decoder(physical: str, logical: str | None, type_: str, created_by: str) -> Callable[[bytes], Any] | None:
     """Return the function that reads a bound, or ``None`` unless the file's type is just the Spark type."""
     decimal = _DECIMAL.fullmatch(type_)
     if decimal:
-        return _decimal_decoder(facts, int(decimal[1]), int(decimal[2]), created_by)
-    match type_, facts["physical"], facts["logical"]:
+        return _decimal_decoder(physical, logical, (int(decimal[1]), int(decimal[2])), created_by)
+    match type_, physical, logical:
         case "boolean", "BOOLEAN", None:
             return _boolean
         case "tinyint", "INT32", "INTEGER(8,true)":
@@ -123,12 +125,13 @@ def _decoder(facts: Mapping[str, Any], type_: str, created_by: str) -> Callable[
 
 
 def _decimal_decoder(
-    facts: Mapping[str, Any], precision: int, scale: int, created_by: str
+    physical: str, logical: str | None, digits: tuple[int, int], created_by: str
 ) -> Callable[[bytes], Any] | None:
     """Return the function that reads a decimal bound of the very precision and scale."""
-    if facts["logical"] != f"DECIMAL({precision},{scale})":
+    precision, scale = digits
+    if logical != f"DECIMAL({precision},{scale})":
         return None
-    match facts["physical"]:
+    match physical:
         case "INT32":
             unscaled: Callable[[bytes], int] = _integer(4)
         case "INT64":

@@ -9,6 +9,7 @@ too, where the object is not too large for one task.
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from skipstone.engines.spark.aggregates import takes_aggregates
@@ -36,6 +37,9 @@ _SERVED = re.compile(
     r"boolean|tinyint|smallint|int|bigint|float|double|decimal\(\d+,\s?\d+\)|string|binary|date|timestamp|timestamp_ntz"
 )
 _SAMPLED = 8
+# The footers of so few are read sooner than those of a sample and then theirs.
+_FEW = 64
+_FLOATING = ("float", "double")
 _IN_FOOTERS = ("min", "max", "nulls", "nans", "rows")
 
 
@@ -76,13 +80,16 @@ def collect_from_footers(
     if len(known_roles) != len(bound) or not objects:
         return None
     columns = list(dict.fromkeys(b.columns[0] for b in bound))
-    if not any(_certain_bounds(source, _sample(objects), columns)):
+    if _is_sample_due(objects, columns) and not any(_certain_bounds(source, _sample(objects), columns)):
+        return None
+    certain = _certain_bounds(source, objects, columns)
+    if (first := next(certain, None)) is None:
         return None
     place = {column: i for i, column in enumerate(columns)}
     frame, whole_up_to = source.read(objects[:1])
     _, plan = plan_inputs(frame, bound, whole_up_to)
     finished = plan.finished_objects()
-    for footer, bounds in _certain_bounds(source, objects, columns):
+    for footer, bounds in chain((first,), certain):
         number = footer["o"]
         states = ObjectStates(plan, objects[number])
         made: list[Any] = [
@@ -92,6 +99,11 @@ def collect_from_footers(
         states.merge(made, footer["rows"])
         finished.add(number, footer["rows"], states.finish())
     return finished.take_table()
+
+
+def _is_sample_due(objects: Sequence[DataObject], columns: Sequence[ColumnRecord]) -> bool:
+    """Whether to look at a few footers before all: not where these are all, and where values are read, even at few."""
+    return len(objects) > (_SAMPLED if any(c.type in _FLOATING for c in columns) else _FEW)
 
 
 def _sample(objects: Sequence[DataObject]) -> Sequence[DataObject]:

@@ -116,6 +116,25 @@ class SparkSource:
         refuse_metadata_among(listed, self.relation.roots)
         return listed
 
+    def changed(self, objects: Sequence[DataObject]) -> frozenset[str] | None:
+        """Return the paths of those objects of the last listing that are not as they were; ``None``: list them anew.
+
+        Of files on a local disk the file system is asked for length and time, as listings ask it, but no listing is
+        made of the answers.  Whatever else it says of a file, that it is gone or may not be looked at, is a change.
+        """
+        if not all(o.path.startswith("file:") for o in objects):
+            return None
+        with _named([o.path for o in objects]) as file, _scratch() as out:
+            try:
+                told = self.scan.changed(file, out)
+            except Exception as error:
+                msg = f"the objects of {self.relation.root} cannot be looked at again: {said_by(error)}"
+                raise DatasetError(msg) from error
+            if not told:
+                return None
+            with out.open(encoding="utf-8") as lines:
+                return frozenset(json.loads(line)["p"] for line in lines)
+
     def gone(self, paths: Sequence[str]) -> list[str]:
         """Return those of some paths that are in no file system any more."""
         with _named(paths) as file, _scratch() as out:

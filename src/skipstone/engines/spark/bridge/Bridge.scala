@@ -95,6 +95,9 @@ object Bridge {
   def listing(scan: IndexedScan, paths: java.util.List[String], localFile: String): Int =
     scan.list(paths.asScala.toSeq, localFile)
 
+  /** Of the objects of a file's lines those that are not as they were listed, in the same form; -1 if only another listing tells. */
+  def changed(scan: IndexedScan, pathsFile: String, localFile: String): Int = scan.changed(pathsFile, localFile)
+
   /** Of the objects of a file's lines those that are in no file system any more, in the same form. */
   def gone(scan: IndexedScan, pathsFile: String, localFile: String): Int = scan.gone(pathsFile, localFile)
 

@@ -22,6 +22,13 @@ private[skipstone] class Counted(statuses: Seq[FileStatus], fs: HadoopFsRelation
     if (isLocal(folder)) all(here, alone = Counted.FewFiles)(isSameLocally) else if (here.size <= Counted.MostLookups) all(here)(isSame) else areIn(folder, here)
   }
 
+  /**
+   * Those that are not as they were, by the file system. None if some are not local files: then a listing tells it sooner, and
+   * tells e-tags. A local file's state is its length and time, which is what a listing has of it.
+   */
+  def changedLocally: Option[Seq[FileStatus]] = if (!statuses.map(_.getPath.getParent).distinct.forall(isLocal)) None
+    else Some(statuses.asJava.parallelStream().filter(!isSameLocally(_)).toList.asScala.toSeq)
+
   private def isLocal(folder: Path): Boolean =
     folder.toUri.getScheme == "file" && Try(folder.getFileSystem(hadoop)).toOption.exists(f => Counted.Local(f.getClass.getName))
 

@@ -49,6 +49,12 @@ class FileScan private[skipstone] (
     }, file)
   }
 
+  // A partition may leave a catalog's table and its files stay: that only a listing tells.
+  override private[skipstone] def changed(pathsFile: String, file: String): Int = (fs.location match {
+    case catalog: CatalogFileIndex if catalog.table.partitionColumnNames.nonEmpty => None
+    case _ => new Counted(named(pathsFile).map(_._1.fileStatus), fs).changedLocally
+  }).fold(-1)(found => write(found.iterator, file))
+
   override private[skipstone] def hadoop = session.sessionState.newHadoopConfWithOptions(fs.options)
 
   private[skipstone] def fresh(): Seq[PartitionDirectory] = {
@@ -139,7 +145,9 @@ class FileScan private[skipstone] (
   override private[skipstone] def read(pathsFile: String): classic.Dataset[Row] = {
     val schema = StructType(fs.partitionSchema.fields :+ StructField(FileScan.ObjectColumn, IntegerType, nullable = false))
     val types = fs.location.partitionSchema
-    val directories = named(pathsFile).zipWithIndex.map { case ((file, values), i) =>
+    val files = named(pathsFile)
+    countOpening(files.map(_._1.getLen))
+    val directories = files.zipWithIndex.map { case ((file, values), i) =>
       PartitionDirectory(new GenericInternalRow(types.fields.indices.map(c =>
         values.get(c, types(c).dataType)).toArray[Any] :+ i), Seq(file))
     }
@@ -149,6 +157,25 @@ class FileScan private[skipstone] (
     val output = DataTypeUtils.toAttributes(CharVarcharUtils.replaceCharVarcharWithStringInSchema(relation.schema))
       .map(CharVarcharUtils.cleanAttrMetadata)
     classic.Dataset.ofRows(session, LogicalRelation(relation, output, None, false, None))
+  }
+
+  private lazy val openCost = session.sessionState.conf.filesOpenCostInBytes
+
+  /**
+   * Spark counts four megabytes for opening a file, so that some thirty small ones make a task, and each task waits for a turn of
+   * a Python worker. A job's own session counts less, unless a file would be split for it that is not split otherwise: tasks are
+   * longer then, as many as there are cores if there is little, and each object is read as it was.
+   */
+  private def countOpening(lengths: Seq[Long]): Unit = if (isPinned) {
+    def count(cost: Long): Long = {
+      session.conf.set(SQLConf.FILES_OPEN_COST_IN_BYTES.key, cost)
+      splitBytes(lengths)
+    }
+    val before = count(openCost)
+    if (openCost > FileScan.OpenCost) {
+      val split = count(FileScan.OpenCost)
+      if (lengths.exists(_ > split) && split < before) count(openCost)
+    }
   }
 
   /** The data columns, and where records that cannot be read show in one of their own, that one. */
@@ -168,6 +195,7 @@ class FileScan private[skipstone] (
 
 private[skipstone] object FileScan {
   val ObjectColumn = "__skipstone_object"
+  private val OpenCost = 256L << 10
   private val Unsteady = Set("json", "xml")
 
   def parts(session: classic.SparkSession, paths: Seq[Path]): classic.Dataset[Row] = {

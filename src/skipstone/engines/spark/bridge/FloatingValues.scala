@@ -8,6 +8,7 @@ import org.apache.parquet.column.{ColumnDescriptor, ColumnReader}
 import org.apache.parquet.column.impl.ColumnReadStoreImpl
 import org.apache.parquet.column.page.PageReadStore
 import org.apache.parquet.hadoop.ParquetFileReader
+import org.apache.parquet.hadoop.metadata.ParquetMetadata
 import org.apache.parquet.io.api.{Converter, GroupConverter, PrimitiveConverter}
 import org.apache.parquet.schema.{MessageType, PrimitiveType}
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName.{DOUBLE, FLOAT}
@@ -58,13 +59,13 @@ private[skipstone] object FloatingValues {
     leaf.getLogicalTypeAnnotation == null && Set(DOUBLE, FLOAT)(leaf.getPrimitiveTypeName)
 
   /** Of columns by name: what each row group has. Empty where there is too much of it. */
-  def of(reader: ParquetFileReader, names: Seq[String]): Map[String, Seq[FloatingValues]] = {
-    val footer = reader.getFooter
+  def of(footer: ParquetMetadata, open: () => ParquetFileReader, names: Seq[String]): Map[String, Seq[FloatingValues]] = {
     val schema = footer.getFileMetaData.getSchema
     val wanted = new MessageType(schema.getName, names.map(name => schema.getFields.get(schema.getFieldIndex(name))).asJava)
     val size = footer.getBlocks.asScala.iterator.flatMap(_.getColumns.asScala)
       .filter(c => c.getPath.size == 1 && names.contains(c.getPath.toArray.head)).map(_.getTotalUncompressedSize).sum
     if (names.isEmpty || size > MostBytes) Map.empty else {
+      val reader = open()
       reader.setRequestedSchema(wanted)
       val groups = footer.getBlocks.asScala.toSeq.map { block =>
         val pages = reader.readNextRowGroup() // leaves out groups without rows, and what a filter of Hadoop's settings does

@@ -10,10 +10,8 @@ import scala.util.control.NonFatal
 import com.fasterxml.jackson.core.JsonGenerator
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
-import org.apache.parquet.HadoopReadOptions
 import org.apache.parquet.hadoop.ParquetFileReader
-import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData
-import org.apache.parquet.hadoop.util.HadoopInputFile
+import org.apache.parquet.hadoop.metadata.{ColumnChunkMetaData, ParquetMetadata}
 import org.apache.parquet.schema.Type
 import org.apache.parquet.schema.Type.Repetition.REPEATED
 
@@ -50,7 +48,7 @@ private[skipstone] object Footers {
     else if (files.size <= FewFiles && files.map(_._3).sum <= FewBytes) {
       val hadoop = scan.session.sessionState.newHadoopConfWithOptions(scan.fs.options)
       val lines = ThreadUtils.parmap(files, "skipstone-footers", FewFiles) { case (i, path, length, time) =>
-        line(i, path, length, time, columns, hadoop)
+        line(i, path, length, time, columns, new FooterReader(columns.toSeq.map(_.toSeq), hadoop))
       }
       Files.write(Paths.get(outFile), lines.asJava)
     } else {
@@ -74,18 +72,17 @@ private[skipstone] object Footers {
   // A class, where a closure would do: see OwnClasses.
   private class Read(columns: Array[Array[String]], conf: Broadcast[SerializableConfiguration])
       extends ((TaskContext, Iterator[(Int, String, Long, Long)]) => Array[String]) with Serializable {
-    def apply(task: TaskContext, part: Iterator[(Int, String, Long, Long)]): Array[String] =
-      part.map { case (i, path, length, time) => line(i, path, length, time, columns, conf.value.value) }.toArray
+    def apply(task: TaskContext, part: Iterator[(Int, String, Long, Long)]): Array[String] = {
+      val reader = new FooterReader(columns.toSeq.map(_.toSeq), conf.value.value)
+      part.map { case (i, path, length, time) => line(i, path, length, time, columns, reader) }.toArray
+    }
   }
 
   private def line(ordinal: Int, path: String, length: Long, time: Long,
-      columns: Array[Array[String]], conf: Configuration): String = {
+      columns: Array[Array[String]], reader: FooterReader): String = {
     try {
-      val file = new Path(path)
       // With the listing's status there is no need to ask the file system again.
-      val input = HadoopInputFile.fromStatus(new FileStatus(length, false, 1, 128L << 20, time, file), conf)
-      val reader = ParquetFileReader.open(input, HadoopReadOptions.builder(conf, file).build())
-      try describe(ordinal, reader, columns) finally reader.close()
+      reader.read(new FileStatus(length, false, 1, 128L << 20, time, new Path(path)))(describe(ordinal, _, _, columns))
     } catch {
       case NonFatal(e) => Json.text { g =>
         g.writeStartObject()
@@ -96,10 +93,9 @@ private[skipstone] object Footers {
     }
   }
 
-  private def describe(ordinal: Int, reader: ParquetFileReader, columns: Array[Array[String]]): String = {
-    val footer = reader.getFooter
+  private def describe(ordinal: Int, footer: ParquetMetadata, reader: () => ParquetFileReader, columns: Array[Array[String]]): String = {
     val schema = footer.getFileMetaData.getSchema
-    val floating = FloatingValues.of(reader, columns.toSeq.collect {
+    val floating = FloatingValues.of(footer, reader, columns.toSeq.collect {
       case Array(name) if absence(schema, Array(name)).isEmpty && FloatingValues.serves(schema.getFields.get(schema.getFieldIndex(name)).asPrimitiveType) => name
     })
     val blocks = footer.getBlocks.asScala

@@ -39,6 +39,9 @@ abstract class IndexedScan {
   /** The same of some objects and folders only. */
   private[skipstone] def list(paths: Seq[String], file: String): Int
 
+  /** Write those of the named objects that are not as they were listed; gives their number, or -1 if only another listing tells. */
+  private[skipstone] def changed(pathsFile: String, file: String): Int = -1
+
   /** Write those of the named objects that are not there any more; gives their number. Looks at folders where they have many. */
   private[skipstone] def gone(pathsFile: String, file: String): Int = {
     val conf = hadoop
