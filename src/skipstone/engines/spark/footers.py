@@ -16,6 +16,7 @@ from skipstone.engines.spark.aggregates import takes_aggregates
 from skipstone.engines.spark.arrow_job import plan_inputs
 from skipstone.engines.spark.footer_values import Bounds, column_bounds
 from skipstone.expressions.names import parse_column
+from skipstone.expressions.types import FLOATING
 from skipstone.indexing.collect import ObjectStates
 from skipstone.indexing.index import Index
 
@@ -39,7 +40,6 @@ _SERVED = re.compile(
 _SAMPLED = 8
 # The footers of so few are read sooner than those of a sample and then theirs.
 _FEW = 64
-_FLOATING = ("float", "double")
 _IN_FOOTERS = ("min", "max", "nulls", "nans", "rows")
 
 
@@ -103,7 +103,7 @@ def collect_from_footers(
 
 def _is_sample_due(objects: Sequence[DataObject], columns: Sequence[ColumnRecord]) -> bool:
     """Whether to look at a few footers before all: not where these are all, and where values are read, even at few."""
-    return len(objects) > (_SAMPLED if any(c.type in _FLOATING for c in columns) else _FEW)
+    return len(objects) > (_SAMPLED if any(c.type in FLOATING for c in columns) else _FEW)
 
 
 def _sample(objects: Sequence[DataObject]) -> Sequence[DataObject]:
