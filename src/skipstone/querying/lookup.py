@@ -37,11 +37,14 @@ __all__ = [
     "turns_and_blocks",
 ]
 
-SET, FILTER, BLOCKS = "set", "filter", "blocks"
-"""The kinds of field that can be looked up, as ``MetadataType.lookups`` names them.
+SET = "set"
+"""What ``MetadataType.lookups`` says of a field that is a list whose order means nothing."""
+FILTER = "filter"
+"""What it says of a field that is a string of bits, looked at by places."""
+BLOCKS = "blocks"
+"""What it says of a filter that may be blocked.
 
-``blocks`` is a filter that may be blocked; the field that says so, as ``turns_and_blocks`` reads it, is named behind a
-colon: ``blocks:hashes``.
+The field that says so, as ``turns_and_blocks`` reads it, is named behind a colon: ``blocks:hashes``.
 """
 MOST_BLOCKS = 8
 """The binary logarithm of the most blocks of a filter."""

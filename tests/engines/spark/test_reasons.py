@@ -51,8 +51,8 @@ def test_what_reading_gives_is_known():
 def test_what_the_bridge_says_is_known():
     bridge = ROOT / "src" / "skipstone" / "engines" / "spark" / "bridge"
     text = "".join(file.read_text(encoding="utf-8") for file in bridge.glob("*.scala"))
-    notes = re.findall(r'entry\.notes = entry\.notes :\+ s?"([^"]+)"', text)
-    assert len(notes) >= 3
+    notes = re.findall(r'entry\.(?:notes = entry\.notes :\+ |keepAll\()s?"([^"]+)"', text)
+    assert len(notes) >= 4
     for note in [
         *notes,
         *re.findall(r'(?:IllegalState|Timeout)Exception\(s?"(planner (?:is busy|gave no answer within)[^"]*)"', text),
