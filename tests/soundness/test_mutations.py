@@ -22,7 +22,7 @@ from skipstone import Dataset
 from skipstone.engines.spark import collecting
 from skipstone.expressions import rules, tree
 from skipstone.indexes import bloom_filter, hybrid, minmax, value_list
-from skipstone.indexing import collect, relation
+from skipstone.indexing import collect, profiles
 from skipstone.querying import clause, merge_clause
 from skipstone.stores import evaluation
 from skipstone.toolkit import bounds as _bounds
@@ -414,10 +414,10 @@ def _no_difference(indexed: Any, here: Any) -> None:
 
 
 IN_READING_OTHERWISE: dict[str, Mutation] = {
-    "planner: another type is the same column": function(relation.column_difference, _no_difference),
-    "planner: read options do not matter": function(relation.profile_difference, _no_difference),
+    "planner: another type is the same column": function(profiles.column_difference, _no_difference),
+    "planner: read options do not matter": function(profiles.profile_difference, _no_difference),
     "planner and normalise: collations ignored": both(
-        function(relation.column_difference, _no_difference), function(rules.has_collation, lambda spark_type: False)
+        function(profiles.column_difference, _no_difference), function(rules.has_collation, lambda spark_type: False)
     ),
 }
 
