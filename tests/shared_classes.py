@@ -23,8 +23,10 @@ from tests.servers.downloads import CACHE
 __all__ = ["OPTIONS", "archive_options"]
 
 # Sessions of tests live for minutes, several on two cores: the optimising compiler and a parallel garbage collector
-# take more time than they give (a third of the JVM's processor time, measured on tests/soundness).
-OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# take more time than they give (a third of the JVM's processor time, measured on tests/soundness).  Without that
+# compiler Java has 48 MB for compiled code, which thousands of queries fill: then a thread that sweeps it takes a fifth
+# of all the time.
+OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
 
 _USES = """
 import sys

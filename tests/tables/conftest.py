@@ -33,7 +33,9 @@ def spark() -> Iterator[SparkSession]:
     builder = (
         configure(SparkSession.builder)
         .master("local[2]")
+        .config("spark.driver.memory", "3g")
         .config("spark.ui.enabled", "false")
+        .config("spark.sql.ui.retainedExecutions", "20")  # each keeps its plan
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "1")
         .config("spark.sql.sources.parallelPartitionDiscovery.parallelism", "1")

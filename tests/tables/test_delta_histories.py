@@ -108,6 +108,10 @@ class DeltaHistory(History):
 
     # --- reads
 
+    def dropped(self) -> None:
+        """Let Delta forget the table: it keeps its snapshots, plans and all, for an hour."""
+        self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
     def log_of(self, path: str):
         return self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self.spark._jsparkSession, path)
 
