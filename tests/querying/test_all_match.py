@@ -143,7 +143,7 @@ def test_a_row_fails_exactly_where_the_predicate_is_not_true():
         for row in rows:
             is_true, fails_here = truth(predicate, row) is True, truth(fails, row) is True
             assert is_true or fails_here, f"{predicate} | {fails} | {row}"
-            if 0.0 not in (row["x"], row["y"]):  # of zeros see below
+            if not any(v == 0.0 or v != v for v in (row["x"], row["y"]) if v is not None):  # of these see below
                 assert fails_here == (not is_true), f"{predicate} | {fails} | {row}"
             told += is_true and not fails_here
     assert told > 1_000
@@ -164,6 +164,54 @@ def test_a_reader_may_leave_out_the_zero_of_the_other_sign(zero, type_):
         assert truth(failing(predicate), {"x": -zero}) is False
     # What another part of the query's filter lets pass is handed on.
     assert truth(failing(Or((EqualTo(x, literal), EqualTo(S, Literal("a", "string"))))), {"x": zero, "s": "a"}) is False
+
+
+@pytest.mark.parametrize("type_", ["double", "float"])
+def test_a_reader_may_leave_out_the_nan_of_other_bits(type_):
+    """Parquet's Bloom filters know numbers by their bits."""
+    x, nan, one = Column("x", type_), Literal(math.nan, type_), Literal(1.0, type_)
+    for predicate in (EqualTo(x, nan), EqualNullSafe(nan, x), In(x, (one, nan)), Not(NotEqualTo(x, nan))):
+        assert truth(predicate, {"x": math.nan}) is truth(failing(predicate), {"x": math.nan}) is True
+    assert truth(failing(In(x, (one, nan))), {"x": 1.0}) is False
+    others = (IsNaN(x), GreaterThanOrEqual(x, nan), LessThanOrEqual(x, nan), GreaterThan(x, one), NotEqualTo(x, one))
+    for predicate in (*others, NotIn(x, (one, Literal(2.0, type_))), Or((EqualTo(x, nan), IsNaN(x)))):
+        assert truth(failing(predicate), {"x": math.nan}) is False
+
+
+@pytest.mark.parametrize(
+    ("text", "is_known"),
+    [("", True), ("a\ud7ff", True), ("\ue000", False), ("a\uff00b", False), ("\U0001f600", False)],
+)
+def test_a_reader_may_order_text_by_utf_16(text, is_known):
+    """So does that of ORC, in which U+1F600 is less than U+FF00."""
+    literal, other = Literal(text, "string"), Literal("b", "string")
+    compared = (LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual, EqualTo)
+    for predicate in (*(of(S, literal) for of in compared), EqualNullSafe(S, literal), In(S, (other, literal))):
+        assert (failing(predicate) != ALWAYS) is is_known
+    for predicate in (NotEqualTo(S, literal), NotIn(S, (other, literal)), StartsWith(S, literal)):
+        assert failing(predicate) != ALWAYS
+
+
+@pytest.mark.parametrize(
+    ("type_", "moment", "modern"),
+    [
+        ("date", -141_432, -141_400),  # 1582-10-10
+        ("date", -171_605, -141_427),  # 1500-03-01, 1582-10-15
+        ("timestamp", -141_432 * 86_400_000_000, 0),
+        ("timestamp_ntz", -2_209_000_000_000_000, 0),  # 1899
+    ],
+)
+def test_a_reader_may_take_old_days_for_others(type_, moment, modern):
+    t, literal, day = Column("t", type_), Literal(moment, type_), 1 if type_ == "date" else 86_400_000_000
+    other = Literal(modern, type_)
+    for predicate in (GreaterThan(t, literal), GreaterThanOrEqual(t, literal), NotEqualTo(t, literal)):
+        assert truth(predicate, {"t": moment + 10 * day}) is truth(failing(predicate), {"t": moment + 10 * day}) is True
+        assert truth(failing(predicate), {"t": moment + 20 * day}) is False
+    for predicate in (In(t, (other, literal)), EqualTo(t, literal), EqualNullSafe(t, literal)):
+        assert truth(failing(predicate), {"t": moment}) is True
+    assert truth(failing(NotIn(t, (other, literal))), {"t": moment + day}) is True
+    assert truth(failing(In(t, (other, literal))), {"t": modern}) is False
+    assert truth(failing(GreaterThan(t, other)), {"t": modern + day}) is False
 
 
 @pytest.mark.parametrize("moment", [1_000_500, -999_500])

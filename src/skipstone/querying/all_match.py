@@ -8,6 +8,7 @@ say more by labelling a vertex of ``failing(p)`` itself (docs/plugins.md).
 
 from __future__ import annotations
 
+import math
 from decimal import Context, Decimal
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,7 @@ from skipstone.expressions.tree import (
     Or,
     StartsWith,
 )
+from skipstone.querying.timestamps import MODERN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,6 +49,13 @@ __all__ = ["failing"]
 _MILLISECOND = 1_000  # microseconds
 _NARROW = ("tinyint", "smallint")
 _LEAST_WIDE = 1 << 31
+_GREGORIAN = -141_427
+"""1582-10-15: of the days before, some are not in the calendar of Java's old classes, and others only there."""
+_DAYS = {"date": 1, "timestamp": 86_400_000_000, "timestamp_ntz": 86_400_000_000}
+_FAR = 16
+"""More days than a moment is shifted by between the calendars, and by zones."""
+_SURROGATES = "\ud800"
+"""From here on the order of UTF-16 is not that of UTF-8."""
 _ROUGH = Context(prec=28)
 
 
@@ -93,7 +102,7 @@ def _not_true(vertex: Expression) -> Expression:
             return And(tuple(map(_not_true, terms)))
         case Literal(value):
             return NEVER if value is True else ALWAYS
-    if not _is_known(vertex) or _is_narrowed(vertex):
+    if not _is_known(vertex) or _is_narrowed(vertex) or _is_ordered_otherwise(vertex):
         return ALWAYS
     match vertex:
         case IsNull(value):
@@ -137,17 +146,48 @@ def _left_out(leaf: Expression) -> tuple[Expression, ...]:
     ===================================== =========================================================================
     ``x = 0.0``, ``x <= 0.0``,            ``x = 0.0``: Parquet's and ORC's readers take ``-0.0`` for less than ``0.0``
     ``x >= 0.0``, ``x IN (0.0, …)``
+    ``x = NaN``, ``x IN (NaN, …)``        NaN: there are many, and Parquet's Bloom filters are asked for one of them
     ``t < v``, ``t <> v``,                ``t = v'``, where ``v'`` is ``v`` cut to milliseconds: for a Parquet file of
     ``t NOT IN (v, …)``                   milliseconds it is put in ``v``'s place
     ===================================== =========================================================================
 
     All other leaves only become wider by that: ``t > v'`` holds where ``t > v`` does.
+
+    A comparison with a day before 1582-10-15, or a moment before 1900, may leave out rows that lie near it.  On its way
+    to the reader it is an object of Java's old classes, to whose calendar 1582-10-10 is 1582-10-15 and to whose zones
+    old moments are others; and the calendar of files of old writers has a 1500-02-29, which is read as 1500-03-01.
     """
+    return (*_misread(leaf), *_near_old(leaf))
+
+
+def _near_old(leaf: Expression) -> tuple[Expression, ...]:
+    """Return the conditions of rows near the old days and moments with which a leaf compares."""
     match leaf:
-        case EqualTo(value, option) | LessThanOrEqual(value, option) | GreaterThanOrEqual(value, option):
+        case Comparison(value, option):
+            options: tuple[Expression, ...] = (option,)
+        case In(value, options) | NotIn(value, options):
+            pass
+        case _:
+            return ()
+    found: list[Expression] = []
+    for option in options:
+        if isinstance(option, Literal) and option.type in _DAYS and isinstance(option.value, int):
+            far = _FAR * _DAYS[option.type]
+            if option.value < (_GREGORIAN if option.type == "date" else MODERN):
+                ends = (Literal(option.value + by, option.type) for by in (-far, far))
+                found.append(And((GreaterThanOrEqual(value, next(ends)), LessThanOrEqual(value, next(ends)))))
+    return tuple(found)
+
+
+def _misread(leaf: Expression) -> tuple[Expression, ...]:
+    """Return the conditions of rows that have a value which a reader may take for another."""
+    match leaf:
+        case EqualTo(value, option):
+            values = [option] if _is_zero(option) or _is_nan(option) else []
+        case LessThanOrEqual(value, option) | GreaterThanOrEqual(value, option):
             values = [option] if _is_zero(option) else []
         case In(value, options):
-            values = [option for option in options if _is_zero(option)]
+            values = [option for option in options if _is_zero(option) or _is_nan(option)]
         case LessThan(value, option) | NotEqualTo(value, option):
             values = _cut([option])
         case NotIn(value, options):
@@ -179,6 +219,27 @@ def _is_narrowed(leaf: Expression) -> bool:
     )
 
 
+def _is_ordered_otherwise(leaf: Expression) -> bool:
+    """Whether an ORC reader may compare text in another order than Spark does.
+
+    It holds a filter against the least and the greatest text of a stripe in the order of UTF-16, in which U+1F600 is
+    less than U+FF01: ``s > U+FF00`` leaves out U+1F600.  Both orders are one where the literal has no character from
+    the surrogates on: where a text first differs from it, the literal's character is before all those on which the
+    orders disagree.  What is ``<>`` is left out only where all texts are equal, in any order.
+    """
+    match leaf:
+        case NotEqualTo():
+            return False
+        case Comparison(_, option):
+            options: tuple[Expression, ...] = (option,)
+        case In(_, options):
+            pass
+        case _:
+            return False
+    texts = (option.value for option in options if isinstance(option, Literal) and isinstance(option.value, str))
+    return any(text and max(text) >= _SURROGATES for text in texts)
+
+
 def _unscaled(value: Decimal, type_: str) -> Decimal:
     """Return how large a literal is in units of its type's scale, nearly."""
     scale = type_.rpartition(",")[2].strip(" )")
@@ -188,6 +249,11 @@ def _unscaled(value: Decimal, type_: str) -> Decimal:
 def _is_zero(operand: Expression) -> bool:
     """Whether an operand is the constant 0.0, whose sign normalisation has taken."""
     return isinstance(operand, Literal) and isinstance(operand.value, float) and operand.value == 0
+
+
+def _is_nan(operand: Expression) -> bool:
+    """Whether an operand is the constant NaN."""
+    return isinstance(operand, Literal) and isinstance(operand.value, float) and math.isnan(operand.value)
 
 
 def _cut(operands: Iterable[Expression]) -> list[Expression]:

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
-from tests.soundness.attack import parquet, text
+from tests.soundness.attack import age, parquet, text
 from tests.support import conf
 
 import skipstone
@@ -254,6 +255,76 @@ def test_a_reader_that_compares_other_numbers_than_it_gives(spark, tmp_path, typ
     for limit in (1, 2, 4):
         _by_top(spark, lambda n=limit: read().where(where).limit(n).groupBy().count())
     _by_top(spark, lambda: read().where(where).groupBy().agg(F.count("*"), F.count("v")))
+
+
+def _written(folder: Path, form: str, *frames: DataFrame, **options: str) -> str:
+    """Let Spark write each frame as one object."""
+    for frame in frames:
+        frame.coalesce(1).write.mode("append").options(**options).format(form).save(str(folder))
+    age(folder)
+    return str(folder)
+
+
+@pytest.mark.parametrize("where", ["x = double('NaN')", "x <=> double('NaN')", "x IN (double('NaN'), 3D)"])
+def test_a_reader_that_looks_numbers_up_by_their_bits(spark, tmp_path, where):
+    """Parquet's Bloom filters know a NaN by its bits; here half of them have the sign bit."""
+    bits = np.array([0xFFF8 << 48] * 3, np.uint64), np.array([0x7FF8 << 48] * 3, np.uint64)
+    made = parquet(
+        tmp_path / "bits", *({"v": [10 * n, 10 * n + 1], "x": x.view(np.float64)[:2]} for n, x in enumerate(bits))
+    )
+    frames = [spark.read.parquet(f"{made}/object-{n:03d}.parquet") for n in range(2)]
+    options = {"parquet.bloom.filter.enabled#x": "true", "parquet.enable.dictionary": "false"}
+    path = _written(tmp_path / "t", "parquet", *frames, **options)
+    Dataset.for_path(spark, path, format="parquet").create_indexes(MinMaxIndex("v"), MinMaxIndex("x"))
+    df = spark.read.parquet(path)
+    for limit in (1, 2, 3):
+        _by_top(spark, lambda n=limit: df.where(where).orderBy("v").limit(n).select("v"))
+    _by_top(spark, lambda: df.where(where).groupBy().count())
+    assert _by_top(spark, lambda: df.where("isnan(x)").orderBy("v").limit(2).select("v")) == [1]
+
+
+def test_a_reader_that_orders_text_by_utf_16(spark, tmp_path):
+    """To that of ORC, U+1F600 is less than U+FF01."""
+    texts = ("\U0001f600", "\uff01")
+    frames = (spark.range(3).selectExpr(f"10 * {n} + id AS v", f"'{s}' AS s") for n, s in enumerate(texts))
+    path = _written(tmp_path / "t", "orc", *frames)
+    Dataset.for_path(spark, path, format="orc").create_indexes(MinMaxIndex("v"), MinMaxIndex("s"))
+    df = spark.read.orc(path)
+    for where in ("s >= '\uff00'", "s > '\uff00'", "s < '\U0010ffff'", "s IN ('\U0001f600', '\uff01')"):
+        _by_top(spark, lambda where=where: df.where(where).orderBy("v").limit(3))
+        _by_top(spark, lambda where=where: df.where(where).limit(3).groupBy().count())
+    assert _by_top(spark, lambda: df.where("s > 'z'").orderBy("v").limit(3)) == [1]
+
+
+def test_a_reader_that_filters_rows_of_which_it_has_read_a_part(spark, tmp_path):
+    """Of two fields of one name the last counts, and JSON's reader filters by the first."""
+    lines = ('{"v": 1, "v": 5}\n', '{"v": 5, "s": "a longer one"}\n', '{"v": 9}\n')
+    path = text(tmp_path / "j", ".json", *(line * 3 for line in lines))
+
+    def read():
+        return spark.read.schema("v INT, s STRING").json(path)
+
+    Dataset(read()).create_indexes(MinMaxIndex("v"))
+    for limit in (3, 6):
+        _by_top(spark, lambda n=limit: read().where("v >= 5").limit(n).groupBy().count())
+        _by_top(spark, lambda n=limit: read().where("v >= 5").orderBy("v").limit(n).select("v"))
+    assert _by_top(spark, lambda: read().orderBy(F.asc_nulls_last("v")).limit(3).select("v")) == [1]
+
+
+@pytest.mark.parametrize("mode", ["CORRECTED", "LEGACY"])
+def test_a_reader_whose_calendar_lacks_days(spark, tmp_path, mode):
+    """In that of ``java.sql.Date``, 1582-10-10 is 1582-10-15."""
+    days = ("1582-10-15", "1600-01-01", "1700-01-01")
+    frames = (spark.range(3).selectExpr(f"10 * {n} + id AS v", f"DATE'{day}' AS d") for n, day in enumerate(days))
+    with conf(spark, {"spark.sql.parquet.datetimeRebaseModeInWrite": mode}):
+        path = _written(tmp_path / "t", "parquet", *frames)
+    Dataset.for_path(spark, path, format="parquet").create_indexes(MinMaxIndex("v"), MinMaxIndex("d"))
+    df = spark.read.parquet(path)
+    for where in ("d > DATE'1582-10-10'", "d <> DATE'1582-10-10'", "d NOT IN (DATE'1582-10-10', DATE'2000-01-01')"):
+        _by_top(spark, lambda where=where: df.where(where).orderBy("v").limit(3).select("v"))
+        _by_top(spark, lambda where=where: df.where(where).groupBy().count())
+    assert _by_top(spark, lambda: df.where("d > DATE'1582-10-15'").orderBy("v").limit(3).select("v")) == [1]
+    assert _by_top(spark, lambda: df.where("d > DATE'1500-01-01'").orderBy("v").limit(3).select("v")) == [2]
 
 
 @pytest.mark.parametrize("setting", ["ignoreMissingFiles", "ignoreCorruptFiles"])
