@@ -15,7 +15,11 @@ from hypothesis import strategies as st
 
 import skipstone
 from skipstone import Clause, Filter, Index, MetadataType, registry, toolkit
+from skipstone.engines.spark.aggregates import aggregates_of
+from skipstone.engines.spark.footers import footer_roles
 from skipstone.expressions import tree
+from skipstone.indexing.records import ColumnRecord
+from skipstone.indexing.source import BoundIndex
 from skipstone.querying.clause import lookups_of
 from skipstone.testing import assert_sound
 
@@ -68,6 +72,20 @@ def test_the_example_of_the_toolkit_loses_no_row(monkeypatch):
     assert assert_sound(names["GreatestIndex"]("n"), {"n": "int"}).skipped > 0
 
 
+def test_the_example_of_facts_is_taken_up_by_footers_and_aggregates(monkeypatch):
+    monkeypatch.setattr(registry, "_index_types", dict(registry._index_types))
+    section = (ROOT / "docs" / "plugins.md").read_text().partition("## The toolkit")[2]
+    names = {"__name__": "facts_example"}
+    for block in re.findall(r"```python\n(.*?)```", section, re.DOTALL)[:2]:
+        exec(compile(block, "docs/plugins.md", "exec"), names)
+    index_type, greatest = names["GreatestIndex"], names["Greatest"]
+    index_type.facts, greatest.from_aggregates = names["facts"], names["from_aggregates"]
+    bound = BoundIndex("a", index_type("n"), (ColumnRecord("n", "int"),))
+    assert footer_roles(bound) == {"upper": "max", "null_count": "nulls"}
+    assert aggregates_of([bound]) == [{"upper": "max(`n`)", "null_count": "count_if(`n` IS NULL)"}]
+    assert greatest.from_aggregates({"upper": 7, "null_count": 1}) == greatest(7, 1)
+
+
 def test_the_example_of_lookups_loses_no_row_and_looks_up_what_it_says(monkeypatch):
     monkeypatch.setattr(registry, "_index_types", dict(registry._index_types))
     section = (ROOT / "docs" / "plugins.md").read_text().partition("## Fields of which little is looked at")[2]
@@ -102,6 +120,12 @@ def test_the_toolkit_has_what_its_table_names(path, said):
         assert hasattr(module, name) or any(hasattr(one, name) for one in classes), name
     for name, attribute in re.findall(r"`(\w+)\.(\w+)`", said):
         assert hasattr(CONTRACTS[name], attribute), f"{name}.{attribute}"
+
+
+def test_the_table_of_the_toolkit_has_all_its_names():
+    named = set(re.findall(r"`(\w+)`", " ".join(said for _, said in TOOLKIT)))
+    called = set(re.findall(r"`(\w+)\(", " ".join(said for _, said in TOOLKIT)))
+    assert set(toolkit.__all__) - named - called <= {"Test", "Filters"}  # types that the others are annotated with
 
 
 def test_the_table_of_the_toolkit_has_all_its_modules():

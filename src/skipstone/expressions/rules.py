@@ -55,7 +55,6 @@ Rule: TypeAlias = "Callable[[Any], Expression | None]"
 
 _PREDICATES = (And, Or, Not, Comparison, In, NotIn, IsNull, IsNotNull, IsNaN, Like, StartsWith, EndsWith, Contains)
 _TYPED = (Literal, Column, Element, Cast, Call)
-_MATCHES = (Like, StartsWith, EndsWith, Contains)
 
 
 def settle(vertex: Expression) -> Expression:

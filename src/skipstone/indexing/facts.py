@@ -35,8 +35,9 @@ class Fact:
     ----------
     kind
         ``"min"`` or ``"max"``: the least or the greatest value of a column that is neither NULL nor NaN, as a physical
-        value (text as its bytes, a date as days, and so on), ``None`` when there is none.  ``"nulls"`` or ``"nans"``:
-        how many values of a column are NULL or NaN.  ``"rows"``: how many rows there are.
+        value (text as its bytes, a date as days, and so on), ``None`` when there is none.  Of text and bytes it may be
+        less, or greater, than every value, where the writer of a file has cut its statistics.  ``"nulls"`` or
+        ``"nans"``: how many values of a column are NULL or NaN.  ``"rows"``: how many rows there are.
     column
         The column, one of the index's; none for the number of rows.
     """

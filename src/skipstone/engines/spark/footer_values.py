@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Bounds", "column_bounds"]
 
-Decoder = "Callable[[bytes], Any]"
-
 _EXACT = Context(prec=60)
 _DECIMAL = re.compile(r"decimal\((\d+),\s?(\d+)\)")
 _VERSION = re.compile(r"(?P<writer>parquet-mr|parquet-cpp-arrow) version (?P<major>\d+)\.(?P<minor>\d+)")
