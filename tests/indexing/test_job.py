@@ -9,8 +9,9 @@ import sys
 import time
 
 import pytest
+from pyspark.sql import functions as F
 
-from skipstone.engines.spark.arrow_job import collect_with_arrow
+from skipstone.engines.spark.arrow_job import OBJECT_COLUMN, collect_with_arrow
 from skipstone.engines.spark.source import SparkSource
 from skipstone.errors import IndexingError
 from skipstone.indexes.bloom_filter import BloomFilterIndex
@@ -357,3 +358,15 @@ def test_small_objects_share_tasks_and_none_is_split_for_it(spark, tmp_path):
     frame, whole_up_to = source.read(objects)
     assert whole_up_to >= max(o.length for o in objects)
     assert frame.rdd.getNumPartitions() == spark.read.text(str(tmp_path / "uneven")).rdd.getNumPartitions()
+
+
+def test_what_is_read_whole_stays_so_when_executors_come(spark, tmp_path):
+    for number in range(10):
+        (tmp_path / f"{number}.txt").write_text("row\n" * 5_000)
+    with conf(spark, {"spark.sql.files.openCostInBytes": "1"}):
+        source, objects = source_and_objects(spark.read.text(str(tmp_path)))
+    frame, whole_up_to = source.read(objects)
+    assert whole_up_to >= max(o.length for o in objects)
+    with conf(frame.sparkSession, {"spark.sql.leafNodeDefaultParallelism": "64"}):
+        found = frame.select(OBJECT_COLUMN, F.spark_partition_id()).distinct().count()
+    assert found == len(objects)

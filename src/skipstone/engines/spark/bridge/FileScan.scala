@@ -146,6 +146,7 @@ class FileScan private[skipstone] (
     val schema = StructType(fs.partitionSchema.fields :+ StructField(FileScan.ObjectColumn, IntegerType, nullable = false))
     val types = fs.location.partitionSchema
     val files = named(pathsFile)
+    holdTasks()
     countOpening(files.map(_._1.getLen))
     val directories = files.zipWithIndex.map { case ((file, values), i) =>
       PartitionDirectory(new GenericInternalRow(types.fields.indices.map(c =>

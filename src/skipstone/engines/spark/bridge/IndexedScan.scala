@@ -101,6 +101,15 @@ abstract class IndexedScan {
     }
   }
 
+  private lazy val tasks: Option[Int] = session.sessionState.conf.filesMinPartitionNum
+
+  /**
+   * Spark cuts files into pieces for as many cores as there are when the job is made, and which objects are read whole is said
+   * before: executors that come in between change nothing in a job's own session.
+   */
+  protected def holdTasks(): Unit = if (isPinned)
+    session.conf.set(SQLConf.FILES_MIN_PARTITION_NUM.key, tasks.getOrElse(session.leafNodeDefaultParallelism).toLong)
+
   protected def qualified(path: String): Path = {
     val p = new Path(path)
     p.getFileSystem(hadoop).makeQualified(p)

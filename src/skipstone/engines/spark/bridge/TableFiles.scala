@@ -31,7 +31,10 @@ private[skipstone] class TableFiles(source: TableSource, override val isPinned: 
 
   private def named(pathsFile: String): Seq[TableFile] = paths(pathsFile).map(p => objects.getOrElse(p, notListed(p)))
 
-  override private[skipstone] def read(pathsFile: String): classic.Dataset[Row] = source.read(named(pathsFile))
+  override private[skipstone] def read(pathsFile: String): classic.Dataset[Row] = {
+    holdTasks()
+    source.read(named(pathsFile))
+  }
 
   override private[skipstone] def unreadable(): Option[String] = None
 
