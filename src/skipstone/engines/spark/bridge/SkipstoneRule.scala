@@ -125,14 +125,11 @@ class SkipstoneRule(session: SparkSession) extends Rule[LogicalPlan] {
         entry.error = Some(e.getMessage)
         throw e
     } finally {
-      entry.totalNs = System.nanoTime() - start
-      entry.planned.foreach(_.nanoseconds = entry.totalNs)
+      entry.decided(start)
       if (!WarmUp.isActive) Option(entry.location.get).collect { case l: FileIndex => l }.foreach(PlannedRelations.add(_, new PlannedRelation(
         described.fs.dataSchema, rel.catalogTable, entry, entry.header.toSeq.flatMap(Decision.texts(_, "columns")).toSet)))
       if (!WarmUp.isActive) Stats.add(entry)
-      if (entry.wrapped) logInfo(f"Skipstone: read ${entry.kept} of ${entry.total} objects " +
-        f"(${entry.bytesSkipped} of ${entry.bytesTotal} bytes skipped) of ${entry.roots.headOption.getOrElse("")} " +
-        f"in ${entry.totalNs / 1e6}%.1f ms by ${entry.header.map(_.path("clause").asText).getOrElse("")}")
+      if (entry.wrapped) logInfo(entry.logged)
     }
   }
 

@@ -63,6 +63,16 @@ private[skipstone] class Entry(val session: String, val roots: Seq[String], val 
     keepAll()
   }
 
+  /** It is decided, after a start. */
+  def decided(start: Long): Unit = {
+    totalNs = System.nanoTime() - start
+    planned.foreach(_.nanoseconds = totalNs)
+  }
+
+  /** What is read, in a line of the log. */
+  def logged: String = f"Skipstone: read $kept of $total objects ($bytesSkipped of $bytesTotal bytes skipped) of " +
+    f"${roots.headOption.getOrElse("")} in ${totalNs / 1e6}%.1f ms by ${header.map(_.path("clause").asText).getOrElse("")}"
+
   /** Reading metadata: what the planner says of itself, and fetching the table of objects. */
   private def metadataNs: Long = {
     val told = header.map(_.path("metadata_read_seconds").asDouble(0)).getOrElse(0.0)

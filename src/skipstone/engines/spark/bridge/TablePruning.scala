@@ -39,12 +39,9 @@ private[skipstone] class TablePruning(
         entry.error = Some(e.getMessage)
         throw e
     } finally {
-      entry.totalNs = System.nanoTime() - start
-      entry.planned.foreach(_.nanoseconds = entry.totalNs)
+      entry.decided(start)
       Stats.add(entry)
-      if (entry.wrapped) logInfo(f"Skipstone: read ${entry.kept} of ${entry.total} objects " +
-        f"(${entry.bytesSkipped} of ${entry.bytesTotal} bytes skipped) of ${entry.roots.headOption.getOrElse("")} " +
-        f"in ${entry.totalNs / 1e6}%.1f ms by ${entry.header.map(_.path("clause").asText).getOrElse("")}")
+      if (entry.wrapped) logInfo(entry.logged)
     }
   }
 
