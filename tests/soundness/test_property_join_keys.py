@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from skipstone import BloomFilterIndex, Dataset, MinMaxIndex, ValueListIndex
+from skipstone import BloomFilterIndex, Dataset, HybridIndex, MinMaxIndex, ValueListIndex
 from tests.soundness.join_questions import Fact, JoinQuestion, make_numbered
 from tests.soundness.joins import FILES, KEYS, write_fact
 from tests.soundness.sizes import KEY_SETS
@@ -23,7 +23,11 @@ MANY, LARGE = 3, 1400
 """Of each fact, key and operator: so many sets of more than a thousand rows."""
 INDEXES = {
     "bounds": [MinMaxIndex("*"), MinMaxIndex("st.a")],
-    "values": [*map(ValueListIndex, ("i", "s", "c", "x", "r", "st.a")), *map(BloomFilterIndex, ("l", "t", "b", "d"))],
+    "values": [
+        *map(ValueListIndex, ("i", "c", "x", "r", "st.a")),
+        *map(BloomFilterIndex, ("l", "t", "b", "d")),
+        HybridIndex("s", threshold=3),  # some objects have lists, some filters
+    ],
 }
 _PLANNING = {
     "spark.sql.session.timeZone": "UTC",

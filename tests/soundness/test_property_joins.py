@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from skipstone import BloomFilterIndex, Dataset, MinMaxIndex, ValueListIndex, skipping_stats
+from skipstone import BloomFilterIndex, Dataset, HybridIndex, MinMaxIndex, ValueListIndex, skipping_stats
 from tests.soundness.joins import KEEPING, KEYS, SKIPPING, Joins, Query, make_dimensions, write_fact, write_file
 from tests.soundness.sizes import JOIN_ROUNDS, JOINS
 
@@ -35,7 +35,7 @@ class JoinCampaign:
         self.skipped_by_key: Counter[str] = Counter()
         self.queries: Counter[str] = Counter()
         self.failures: list[str] = []
-        lists = map(ValueListIndex, ("i", "s", "c", "x", "r", "st.a"))
+        lists = [*map(ValueListIndex, ("i", "c", "x", "r", "st.a")), HybridIndex("s", threshold=3)]
         indexes = {
             "bounds": [MinMaxIndex("*"), MinMaxIndex("st.a")],
             "values": [*lists, *map(BloomFilterIndex, ("l", "t", "b", "d"))],

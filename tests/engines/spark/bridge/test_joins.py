@@ -87,6 +87,20 @@ def test_shapes(tables, query, skipped):
     ran(tables, query, skipped=skipped)
 
 
+@pytest.mark.parametrize(("keys", "indexed"), [("iy", "i"), ("iy", "y"), ("yhi", "h"), ("hl", "h"), ("hl", "l")])
+def test_keys_of_several_columns_in_one_number(spark, tmp_path, keys, indexed):
+    """Spark packs keys of up to 64 bits into one long, of which each is taken back with its sign."""
+    folder = str(tmp_path / "f")
+    columns = ("cast(id as tinyint) y", "cast(id as smallint) h", "cast(id as int) i", "id l")
+    spark.range(-50, 50, 1, FILES).selectExpr(*columns).write.parquet(folder)
+    Dataset(spark.read.parquet(folder)).create_indexes(MinMaxIndex(indexed))
+    spark.read.parquet(folder).createOrReplaceTempView("signed")
+    rows = spark.sql("select cast(col1 as bigint) id from values (-43), (7), (null)")
+    rows.selectExpr(*columns).createOrReplaceTempView("d")
+    on = " and ".join(f"f.{key} = d.{key}" for key in keys)
+    assert len(ran(spark, f"select /*+ broadcast(d) */ f.* from signed f join d on {on}", skipped=8)) == 2
+
+
 def test_outer_dimensions_of_a_snowflake_count(tables):
     tables.sql("select col1 n from values (1), (7)").createOrReplaceTempView("far")
     query = (
