@@ -183,7 +183,7 @@ IcebergHistory.steps = {
     IcebergHistory.delete: 3,
     IcebergHistory.equality_delete: 3,
     IcebergHistory.update: 1,
-    IcebergHistory.merge: 4,
+    IcebergHistory.merge: 9,
     IcebergHistory.merge_new: 1,
     IcebergHistory.overwrite: 2,
     IcebergHistory.rewrite: 1,
