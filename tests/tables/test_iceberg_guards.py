@@ -9,7 +9,17 @@ import pytest
 
 from skipstone import Dataset, MinMaxIndex, SuffixIndex, ValueListIndex, last_query
 from skipstone.errors import DatasetError, SkipstoneError
-from tests.tables.iceberg import add_catalog, append, compared, new_table, numbers, setting, skipped, snapshots
+from tests.tables.iceberg import (
+    add_catalog,
+    append,
+    compared,
+    new_table,
+    numbers,
+    procedure,
+    setting,
+    skipped,
+    snapshots,
+)
 from tests.tables.support import twins
 
 SPJ = {
@@ -218,6 +228,29 @@ class TestUse:
         append(spark, table, numbers(30, 1))
         dataset.refresh()
         skipped(spark, f"SELECT * FROM {table} WHERE s LIKE '%s7'", kept=1)
+
+    def test_files_that_hadoop_does_not_know(self, spark, tmp_path):
+        """Tables may read and write by clients of their own: only metadata needs a file system of Hadoop's."""
+        add_catalog(spark, "mem://lake", "own", catalog_impl="org.apache.iceberg.inmemory.InMemoryCatalog")
+        spark.sql("CREATE NAMESPACE IF NOT EXISTS own.db")
+        table = new_table(spark, catalog="own")
+        append(spark, table, numbers(0, 3))
+        (tmp_path / "metadata").mkdir()
+        with setting(spark, spark__skipstone__location=str(tmp_path / "metadata")):
+            dataset = indexed(spark, table, SuffixIndex("s", length=2))
+            assert dataset.root.startswith("mem://lake/")
+            append(spark, table, numbers(30, 2))
+            new = [row.f for row in spark.sql(f"SELECT DISTINCT _file AS f FROM {table} WHERE id >= 40").collect()]
+            assert dataset.refresh(paths=new).indexed == 1
+            assert dataset.refresh().indexed == 1
+            skipped(spark, f"SELECT * FROM {table} WHERE s LIKE '%s7'", kept=1)
+            procedure(spark, table, "rewrite_data_files", "options => map('rewrite-all', 'true')")
+            report = dataset.refresh()
+            assert (report.indexed, report.removed) == (1, 0)
+            expired = "older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1"
+            procedure(spark, table, "expire_snapshots", expired)
+            assert dataset.refresh().removed == 5
+            skipped(spark, f"SELECT * FROM {table} WHERE s LIKE '%zz'", kept=0)
 
     def test_the_catalog_of_hive(self, spark, tmp_path):
         home = f"jdbc:derby:;databaseName={tmp_path / 'metastore'};create=true"

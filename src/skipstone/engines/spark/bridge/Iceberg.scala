@@ -1,6 +1,6 @@
 package org.apache.spark.sql.skipstone
 
-import java.lang.reflect.{Field, Method, Modifier}
+import java.lang.reflect.{Field, InvocationTargetException, Method, Modifier}
 import java.util.{ArrayList, List => JList}
 import java.util.concurrent.ConcurrentHashMap
 
@@ -59,6 +59,10 @@ private[skipstone] class Iceberg(loader: ClassLoader) {
   private val travels = Try(field(tableClass, "timeTravel")).getOrElse(field(tableClass, "snapshotId"))
   private val locationOf = method(baseTable, "location")
   private val propertiesOf = method(baseTable, "properties")
+  private val ioOf = method(baseTable, "io")
+  private val inputOf = load("org.apache.iceberg.io.FileIO").getMethod("newInputFile", classOf[String])
+  private val existsOf = load("org.apache.iceberg.io.InputFile").getMethod("exists")
+  private val notFound = load("org.apache.iceberg.exceptions.NotFoundException")
   private val snapshotOf = load("org.apache.iceberg.BatchScan").getMethod("snapshot")
   private val summaryOf = method(load("org.apache.iceberg.Snapshot"), "summary")
   private val idOf = method(load("org.apache.iceberg.Snapshot"), "snapshotId")
@@ -113,6 +117,11 @@ private[skipstone] class Iceberg(loader: ClassLoader) {
 
   def location(table: AnyRef): String = locationOf.invoke(table).asInstanceOf[String]
   def properties(table: AnyRef): Map[String, String] = propertiesOf.invoke(table).asInstanceOf[java.util.Map[String, String]].asScala.toMap
+
+  /** Whether a table's own client finds a file. */
+  def exists(table: AnyRef, location: String): Boolean =
+    try existsOf.invoke(inputOf.invoke(ioOf.invoke(table), location)) == true
+    catch { case e: InvocationTargetException if notFound.isInstance(e.getCause) => false }
 
   /** Files and bytes of the snapshot that is read, as it says itself; its delete files are among the bytes. */
   def totals(scan: Scan): Option[(Long, Long)] = snapshot(scan).flatMap { s =>

@@ -129,6 +129,11 @@ private class IcebergTableSource(rel: DataSourceV2Relation, override val session
   // Whole files up to this length: see Iceberg.physical.
   override def maxSplitBytes(): Option[Long] = session.withActive {
     Some(iceberg.splitBytes(newest.getOrElse(rel.table).asInstanceOf[SupportsRead].newScanBuilder(rel.options).build()))
+  override def existing: Option[Path => Boolean] = {
+    val table = iceberg.baseTable(newest.getOrElse(rel.table)).get
+    Some(path => iceberg.exists(table, path.toString))
+  }
+
   }
 }
 

@@ -46,14 +46,18 @@ abstract class IndexedScan {
   private[skipstone] def gone(pathsFile: String, file: String): Int = {
     val conf = hadoop
     val missing = paths(pathsFile).map(new Path(_)).groupBy(_.getParent).toSeq.flatMap { case (folder, files) =>
-      val fs = folder.getFileSystem(conf)
-      val there: Path => Boolean = if (files.size < IndexedScan.MostSingle) fs.exists else {
-        val names = try fs.listStatus(folder).map(_.getPath.getName).toSet catch { case _: FileNotFoundException => Set.empty[String] }
-        file => names(file.getName)
-      }
-      files.filterNot(there)
+      files.filterNot(existing(folder, files.size, conf))
     }
     write(missing.iterator.map(p => new FileStatus(0L, false, 0, 0L, 0L, p)), file)
+  }
+
+  /** Tells which files of a folder are there, if about so many are asked for. */
+  protected def existing(folder: Path, count: Int, conf: Configuration): Path => Boolean = {
+    val fs = folder.getFileSystem(conf)
+    if (count < IndexedScan.MostSingle) fs.exists else {
+      val names = try fs.listStatus(folder).map(_.getPath.getName).toSet catch { case _: FileNotFoundException => Set.empty[String] }
+      file => names(file.getName)
+    }
   }
 
   /** The named objects as a DataFrame with one more column, the number of the object's line. */

@@ -1,6 +1,7 @@
 package org.apache.spark.sql.skipstone
 
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{Path, UnsupportedFileSystemException}
 
 import org.apache.spark.sql.{classic, Row}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -19,10 +20,16 @@ private[skipstone] class TableFiles(source: TableSource, override val isPinned: 
   override private[skipstone] def list(file: String): Int = record(source.files(), file)
 
   override private[skipstone] def list(paths: Seq[String], file: String): Int = {
-    val wanted = paths.map(qualified).toSet
+    val wanted = paths.map(known).toSet
     def below(path: Path): Boolean = Iterator.iterate(path)(_.getParent).takeWhile(_ != null).exists(wanted)
     record(source.files().filter(f => below(f.status.getPath)), file)
   }
+
+  // A table may have a client of its own for its files, and Hadoop need not know their scheme.
+  private def known(path: String): Path = try qualified(path) catch { case _: UnsupportedFileSystemException => new Path(path) }
+
+  override protected def existing(folder: Path, count: Int, conf: Configuration): Path => Boolean =
+    try super.existing(folder, count, conf) catch { case e: UnsupportedFileSystemException => source.existing.getOrElse(throw e) }
 
   private def record(files: Seq[TableFile], file: String): Int = {
     objects = files.map(f => f.status.getPath.toString -> f).toMap

@@ -65,6 +65,8 @@ private[skipstone] trait TableSource {
   def read(files: Seq[TableFile]): classic.Dataset[Row]
   /** Files longer than this may be split over several tasks of `read`; none: as Spark splits files. */
   def maxSplitBytes(): Option[Long] = None
+  /** Tells which files are there, by the table's own client, if it has one. */
+  def existing: Option[Path => Boolean] = None
 }
 
 /** An object as a table names it, and what the format itself says of it. */
