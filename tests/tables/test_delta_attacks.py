@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from skipstone import BloomFilterIndex, Dataset, MinMaxIndex, SuffixIndex, ValueListIndex
@@ -286,3 +289,40 @@ def test_names_with_anything_in_them(spark, tmp_path):
     spark.sql(f"DELETE FROM {t(path)} WHERE P = 'a b' AND `i d` = 5")
     Dataset.for_path(spark, path, format="delta").refresh()
     assert twins(spark, f"SELECT * FROM {t(path)} WHERE `a.b` = 's5'").rows == 3
+
+
+def test_defaults_of_columns_that_files_lack(spark, tmp_path):
+    """Delta has none of its own, but a table that was converted keeps those that its catalog had."""
+    path = tmp_path / "t"
+    spark.sql(f"CREATE TABLE converted (id BIGINT, k STRING) USING parquet LOCATION '{path}'")
+    try:
+        for n in range(3):
+            numbers = spark.range(n * 10, n * 10 + 10, 1, 1).selectExpr("id", "concat('k', id) AS k")
+            numbers.write.mode("append").parquet(str(path))
+        spark.sql("ALTER TABLE converted ADD COLUMN d BIGINT DEFAULT 5")
+        spark.sql("CONVERT TO DELTA converted NO STATISTICS")
+        index(spark, str(path), MinMaxIndex("d"), SuffixIndex("k", length=2))
+        assert twins(spark, f"SELECT * FROM {t(path)} WHERE d = 6").skipped == 3
+        (changed,) = (action for action in actions(path, 0) if "metaData" in action)
+        schema = json.loads(changed["metaData"]["schemaString"])
+        schema["fields"][2]["metadata"]["EXISTS_DEFAULT"] = "6"
+        changed["metaData"]["schemaString"] = json.dumps(schema)
+        commit(path, changed)
+        found = twins(spark, f"SELECT * FROM {t(path)} WHERE d = 6")
+        assert (found.rows, found.skipped) == (30, 0)
+        assert "d is declared with another default" in found.said
+        assert twins(spark, f"SELECT * FROM {t(path)} WHERE d = 6 AND k LIKE '%k7'").skipped == 2
+    finally:
+        spark.sql("DROP TABLE converted")
+
+
+def actions(path, version):
+    """Return what a commit says."""
+    return [json.loads(line) for line in Path(path, "_delta_log", f"{version:020d}.json").read_text().splitlines()]
+
+
+def commit(path, *said):
+    """Commit what another program may."""
+    versions = [int(file.stem) for file in Path(path, "_delta_log").glob("*.json")]
+    text = "".join(f"{json.dumps(action)}\n" for action in said)
+    Path(path, "_delta_log", f"{max(versions) + 1:020d}.json").write_text(text)

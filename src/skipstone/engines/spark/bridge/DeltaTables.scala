@@ -73,7 +73,7 @@ private[skipstone] class DeltaDescribed(rel: LogicalRelation, running: classic.S
       if (physical != field.name) kept.putString("physicalName", physical)
       if (fileFormat.columnMappingMode.name == "id" && said.contains(DeltaDescribed.Id)) kept.putLong("id", said.getLong(DeltaDescribed.Id))
     }
-    if (said.contains(DeltaDescribed.Char)) kept.putString(DeltaDescribed.Char, said.getString(DeltaDescribed.Char))
+    DeltaDescribed.Reading.filter(said.contains).foreach(name => kept.putString(name, said.getString(name)))
     kept.build()
   }
 }
@@ -81,7 +81,8 @@ private[skipstone] class DeltaDescribed(rel: LogicalRelation, running: classic.S
 private object DeltaDescribed {
   val Name = "delta.columnMapping.physicalName"
   val Id = "delta.columnMapping.id"
-  val Char = "__CHAR_VARCHAR_TYPE_STRING"
+  /** What else a reader looks at: char(n), and the default of files that lack the column, which converted tables may have. */
+  val Reading = Seq("__CHAR_VARCHAR_TYPE_STRING", "EXISTS_DEFAULT")
 }
 
 private class DeltaTableScan(rel: LogicalRelation, session: classic.SparkSession) extends TableScan {
