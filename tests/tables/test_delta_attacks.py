@@ -316,6 +316,28 @@ def test_defaults_of_columns_that_files_lack(spark, tmp_path):
         spark.sql("DROP TABLE converted")
 
 
+def test_added_again_under_another_partition(spark, table):
+    """A partition's value is said by the log, not by the file: the same file may be of another one later."""
+    spark.sql(f"CREATE TABLE {t(table)} (id BIGINT, p INT, q INT) USING delta PARTITIONED BY (p, q)")
+    for n in range(3):
+        insert(spark, table, f"SELECT id, {n} AS p, {n + 5} AS q FROM range({n * 10}, {n * 10 + 10})")
+    dataset = index(spark, table, MinMaxIndex("p"), MinMaxIndex("id"))
+    # So that Delta cannot prune: the other side of the OR is nothing that it serves.
+    assert twins(spark, f"SELECT * FROM {t(table)} WHERE p = 1 OR id = -1").skipped == 2
+    (file,) = (action["add"] for action in actions(table, 2) if "add" in action)
+    gone = {"path": file["path"], "dataChange": True, "deletionTimestamp": 1, "size": file["size"]}
+    commit(table, {"remove": gone})
+    for values in ({"p": "6", "q": "1"}, {"p": None, "q": "6"}):
+        commit(table, {"add": {**file, "partitionValues": values, "stats": None}})
+        where = "p = 6" if values["p"] else "p IS NULL"
+        found = twins(spark, f"SELECT * FROM {t(table)} WHERE {where} OR id = -1")
+        assert (found.rows, found.skipped) == (10, 2)
+        assert dataset.refresh().indexed == 1
+        found = twins(spark, f"SELECT * FROM {t(table)} WHERE {where} OR id = -1")
+        assert (found.rows, found.skipped, found.scans[0].objects.stale) == (10, 2, 0)
+        commit(table, {"remove": gone})
+
+
 def actions(path, version):
     """Return what a commit says."""
     return [json.loads(line) for line in Path(path, "_delta_log", f"{version:020d}.json").read_text().splitlines()]

@@ -2,6 +2,8 @@ package org.apache.spark.sql.skipstone
 
 import java.util.BitSet
 
+import scala.util.hashing.MurmurHash3
+
 import org.apache.hadoop.fs.{FileStatus, Path}
 
 import org.apache.spark.sql.{classic, Row}
@@ -36,12 +38,23 @@ private[skipstone] object DeltaTables {
 
   def listing(index: TahoeFileIndex, files: Seq[AddFile]): Listing = {
     val all = files.toArray
-    TableListings.of(index.path, all.map(_.path), all.map(_.size), all.map(_.modificationTime))(index.absolutePath)
+    TableListings.of(index.path, all.map(_.path), all.map(_.size), all.map(mark))(index.absolutePath)
   }
 
   /** A file as the log names it. */
   def status(index: TahoeFileIndex, file: AddFile): FileStatus =
-    TableFile.status(index.absolutePath(file.path), file.size, file.modificationTime)
+    TableFile.status(index.absolutePath(file.path), file.size, mark(file))
+
+  /**
+   * What tells a file besides path and size: its time, and of partitioned tables the values that the log has for it, whatever
+   * its name says. A file that is taken out and added again may have others.
+   */
+  private def mark(file: AddFile): Long = file.partitionValues.foldLeft(file.modificationTime) { case (sum, (name, value)) =>
+    sum + hash(if (value == null) name else s"$name\u0000$value")
+  }
+
+  private def hash(text: String): Long =
+    (MurmurHash3.stringHash(text, 1).toLong << 32) ^ (MurmurHash3.stringHash(text, 2) & 0xFFFFFFFFL)
 }
 
 /** A scan of a Delta table, or the table itself. */
