@@ -11,11 +11,13 @@ from tests.support import conf, skipping_off
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pathlib import Path
+
     from pyspark.sql import DataFrame, SparkSession
 
     from skipstone.engines.spark.scan_stats import ScanStats
 
-__all__ = ["Twins", "conf", "skipping_off", "twins"]
+__all__ = ["Twins", "conf", "skipping_off", "streamed", "twins"]
 
 
 class Twins:
@@ -47,3 +49,11 @@ def twins(spark: SparkSession, query: str | Callable[[], DataFrame]) -> Twins:
     errors = [scan.error for scan in stats if scan.error]
     assert not errors, errors
     return Twins(tuple(stats), sum(found.values()))
+
+
+def streamed(rows: DataFrame, checkpoint: Path, *, target: str = "", path: str = "", format_: str) -> str:
+    """Append what a stream has to a table, and return the plan of its last batch."""
+    started = rows.writeStream.format(format_).option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    query = started.toTable(target) if target else started.start(path)
+    query.awaitTermination()
+    return str(query._jsq.explainInternal(False))  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ from skipstone.errors import DatasetError, IndexingError, SoundnessError
 from skipstone.expressions import ranges
 from tests.engines.spark.test_column_batches import assert_equal_as_rows
 from tests.tables.delta import DVS, append, index, make, t
-from tests.tables.support import conf, twins
+from tests.tables.support import conf, streamed, twins
 
 
 def test_beyond_its_own_statistics(spark, table):
@@ -355,6 +355,21 @@ def test_writes_stand_aside(spark, table, tmp_path):
     with skipstone.skipping_stats(spark) as stats:
         frame.write.parquet(str(tmp_path / "copy"))
     assert spark.read.parquet(str(tmp_path / "copy")).count() == 1
+
+
+def test_a_table_that_a_stream_is_joined_with_is_left_alone(spark, table, tmp_path):
+    """A sink writes what a batch gives, and Delta's starts its transaction after the batch was planned."""
+    make(spark, table)
+    index(spark, table)
+    other = str(tmp_path / "other")
+    make(spark, other, files=1)
+    joined = spark.readStream.format("delta").load(other).select("id", F.col("m").alias("n"))
+    kept = spark.read.format("delta").load(table).where("k LIKE '%k23'")
+    into = str(tmp_path / "into")
+    plan = streamed(joined.join(kept, "id"), tmp_path / "checkpoint", path=into, format_="delta")
+    assert "SkippingDeltaIndex" not in plan, plan
+    assert "SkipstoneScan" not in plan, plan
+    assert spark.read.format("delta").load(into).count() == 1
 
 
 def test_plans_that_run_later_read_what_they_should(spark, table):

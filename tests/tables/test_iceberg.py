@@ -25,6 +25,7 @@ from tests.tables.iceberg import (
     snapshots,
     without,
 )
+from tests.tables.support import streamed
 
 ODD = F.udf(lambda x: x is not None and x % 2 == 1, BooleanType())
 
@@ -539,6 +540,18 @@ class TestWrites:
         )
         assert added[0] == added[1]
         assert removed[0] == removed[1]
+
+    def test_a_table_that_a_stream_is_joined_with(self, spark, tmp_path):
+        """The nodes that write a stream's batches are no commands."""
+        table, source, into = (new_table(spark) for _ in range(3))
+        for filled in (table, source):
+            append(spark, filled, numbers(0, 3))
+        indexed(spark, table)
+        rows_ = spark.readStream.table(source).select("id")
+        joined = rows_.join(spark.table(table).where("s = 's15'"), "id")
+        plan = streamed(joined, tmp_path / "checkpoint", target=into, format_="iceberg")
+        assert "Skipstone" not in plan, plan
+        assert rows(spark.table(into)) == ["Row(id=15, s='s15')"]
 
     def test_it_is_said(self, spark):
         table, other = new_table(spark), new_table(spark)

@@ -3,7 +3,7 @@ package org.apache.spark.sql.skipstone
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.classic
-import org.apache.spark.sql.catalyst.plans.logical.{Command, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, DataSourceV2ScanRelation}
 
 /**
@@ -40,7 +40,7 @@ private[skipstone] object IcebergFormat extends TableFormat {
    * rules find nothing to do when they come again. A plan that writes is left as it is.
    */
   override def prepared(plan: LogicalPlan, session: classic.SparkSession): LogicalPlan =
-    if (plan.exists(_.isInstanceOf[Command])) plan
+    if (TableRule.writes(plan)) plan
     else session.sessionState.optimizer.earlyScanPushDownRules.foldLeft(plan)((made, rule) => rule(made))
 
   override def scan(leaf: LogicalPlan, session: classic.SparkSession): Option[Either[String, TableScan]] = leaf match {

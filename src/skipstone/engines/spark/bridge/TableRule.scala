@@ -98,8 +98,12 @@ private[skipstone] object TableRule {
   /** The plan of a subquery is visited once more, with the plan that it is in. */
   private def isSubquery(plan: LogicalPlan): Boolean = plan.isInstanceOf[Subquery] || plan.isInstanceOf[SupportsSubquery]
 
-  /** What writes in a plan. */
+  /** What writes in a plan. The batches of a stream are written by nodes that are no commands, or by none that the plan has. */
   private def write(plan: LogicalPlan): Option[String] = plan.collectFirst { case c: Command => c.nodeName }
+    .orElse(if (plan.isStreaming) Some("a batch of a stream") else None)
+
+  /** Whether something writes in a plan. */
+  def writes(plan: LogicalPlan): Boolean = write(plan).isDefined
 
   /** Conditions with what stands for attributes. */
   private def substituted(known: Seq[Expression], made: Seq[(Attribute, Expression)]): Seq[Expression] = {
