@@ -348,3 +348,23 @@ def commit(path, *said):
     versions = [int(file.stem) for file in Path(path, "_delta_log").glob("*.json")]
     text = "".join(f"{json.dumps(action)}\n" for action in said)
     Path(path, "_delta_log", f"{max(versions) + 1:020d}.json").write_text(text)
+
+
+def test_texts_of_fixed_length_are_indexed_as_they_are_in_the_files(spark, table, tmp_path):
+    """Other programs do not pad them; a DataFrame may have been made where Spark was told not to."""
+    spark.sql(f"CREATE TABLE {t(table)} (c CHAR(6), id BIGINT) USING delta")
+    spark.sql("SELECT 'ab' AS c, 1L AS id").coalesce(1).write.parquet(str(tmp_path / "written"))
+    (written,) = (tmp_path / "written").glob("*.parquet")
+    file = written.rename(Path(table, "other.parquet"))
+    said = {"path": file.name, "partitionValues": {}, "size": file.stat().st_size, "modificationTime": 1}
+    commit(table, {"add": {**said, "dataChange": True}})
+    unpadded = {"spark.sql.readSideCharPadding": "false"}
+    with conf(spark, unpadded):
+        dataset = Dataset(spark.read.format("delta").load(table))
+    dataset.create_indexes(ValueListIndex("c"))
+    for settings in (unpadded, {}):
+        with conf(spark, settings):
+            for where in ("c LIKE 'ab%'", "c = 'ab'", "rtrim(c) = 'ab'"):
+                assert twins(spark, f"SELECT * FROM {t(table)} WHERE {where}").rows == 1
+            exactly = twins(spark, f"SELECT * FROM {t(table)} WHERE c LIKE 'ab'")
+            assert exactly.rows == (1 if settings else 0)

@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.expressions.{Left => _, Right => _, _}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.delta.{DeltaParquetFileFormat, OptimisticTransaction}
 import org.apache.spark.sql.delta.actions.AddFile
 import org.apache.spark.sql.delta.files.{TahoeFileIndex, TahoeFileIndexWithSnapshotDescriptor, TahoeLogFileIndex}
@@ -233,7 +234,9 @@ private class DeltaTableSource(rel: LogicalRelation, override val session: class
       PartitionDirectory(index.getPartitionValuesRow(file.own.asInstanceOf[AddFile].partitionValues), Seq(FileStatusWithMetadata(status)))
     }
     val location = new IndexingFileIndex(Seq(index.path), index.partitionSchema, directories)
-    val relation = LogicalRelation(fs.copy(location = location)(session), rel.output, None, false, None)
+    // Cleaned of char(n), as files are: an index describes what is in them.
+    val output = rel.output.map(CharVarcharUtils.cleanAttrMetadata)
+    val relation = LogicalRelation(fs.copy(location = location)(session), output, None, false, None)
     val rows = classic.Dataset.ofRows(session, relation)
     val time = rows.metadataColumn("_metadata").getField("file_modification_time")
     rows.withColumn(FileScan.ObjectColumn, functions.coalesce(functions.unix_millis(time).cast(IntegerType), functions.lit(-1)))
