@@ -92,6 +92,39 @@ def test_columns_with_a_default(spark):
         compared(spark, f"SELECT * FROM {table} WHERE d = {value}")
 
 
+def test_a_table_in_its_place_has_another_first_default(spark):
+    """Columns keep their ids by name when a table is replaced, and branches keep the files of the one before."""
+    table = new_table(spark, properties={"format-version": "3"})
+    append(spark, table, numbers(0, 3))
+    loaded = java_table(spark, table)
+    jvm = spark._jvm
+    of = jvm.org.apache.iceberg.expressions.Literal.of
+    kind = getattr(jvm.org.apache.iceberg.types, "Types$LongType").get()
+    loaded.updateSchema().addColumn("d", kind, "", of(7)).commit()
+    spark.sql(f"REFRESH TABLE {table}")
+    spark.sql(f"ALTER TABLE {table} CREATE BRANCH side")
+    side = f"SELECT * FROM {table} VERSION AS OF 'side'"
+    query = f"{side} WHERE d = 8"
+    if len(without(spark, f"{side} WHERE d = 7")) != 30:
+        pytest.skip("this release reads no first defaults")
+    indexed(spark, table, MinMaxIndex("d"), ValueListIndex("s"))
+    skipped(spark, query, kept=0)
+    loaded.refresh()
+    before = loaded.operations().current()
+    columns = jvm.java.util.ArrayList([before.schema().findField(name) for name in ("id", "s")])
+    made = getattr(jvm.org.apache.iceberg.types, "Types$NestedField").optional("d")
+    columns.add(made.withId(before.schema().findField("d").fieldId()).ofType(kind).withInitialDefault(of(8)).build())
+    properties = jvm.java.util.HashMap(before.properties())
+    after = before.buildReplacement(
+        jvm.org.apache.iceberg.Schema(columns), before.spec(), before.sortOrder(), before.location(), properties
+    )
+    loaded.operations().commit(before, after)
+    spark.sql(f"REFRESH TABLE {table}")
+    assert len(without(spark, query)) == 30
+    left_alone(spark, query)
+    skipped(spark, f"{query} AND s = 's5'", kept=1)
+
+
 def test_several_snapshots_and_branches_in_one_query(spark):
     table = new_table(spark, properties=MERGE_ON_READ)
     append(spark, table, numbers(0, 3))

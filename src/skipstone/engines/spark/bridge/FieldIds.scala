@@ -10,7 +10,8 @@ import org.apache.spark.sql.types._
  * What tells the columns of an Iceberg table apart: field ids, those of nested fields too.
  *
  * A file that was written without ids (by someone else, and added to the table) is read by a mapping of names to ids, which
- * renaming and adding columns changes; so where a table has one, a column's names in it count as well.
+ * renaming and adding columns changes; so where a table has one, a column's names in it count as well. Files that were
+ * written before a column read as its first default: no column gets another, but a table that takes its place may have one.
  */
 private[skipstone] object FieldIds {
   private val Mapping = "schema.name-mapping.default"
@@ -38,6 +39,7 @@ private[skipstone] object FieldIds {
     case m: MapType => m.copy(keyType = inside(m.keyType, node.path("key"), names), valueType = inside(m.valueType, node.path("value"), names))
     case other => other
   }
+      Option(said.get("initial-default")).foreach(value => marks.putString("default", value.toString))
 
   private def mapped(node: JsonNode): Map[Int, String] = node.elements().asScala.flatMap { f =>
     val own = if (f.has("field-id")) Some(f.path("field-id").asInt -> f.path("names").elements().asScala.map(_.asText).toSeq.sorted.mkString("\u0000"))
