@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
 
 from skipstone import BloomFilterIndex, Dataset, MinMaxIndex, SuffixIndex, ValueListIndex, skipping_stats
-from skipstone.errors import DatasetError
+from skipstone.errors import DatasetError, SkipstoneError
 from tests.tables.environment import FLAG
 from tests.tables.iceberg import (
     MERGE_ON_READ,
@@ -123,6 +124,32 @@ def test_a_table_in_its_place_has_another_first_default(spark):
     assert len(without(spark, query)) == 30
     left_alone(spark, query)
     skipped(spark, f"{query} AND s = 's5'", kept=1)
+
+
+def test_a_mapping_of_names_that_changed_since(spark, tmp_path):
+    """A dataset that was made before collects nothing that it would call by the names of before."""
+    table = new_table(spark, "a BIGINT, b BIGINT")
+    for place, first in (("one", 0), ("two", 100)):
+        for n in range(2):
+            numbered = spark.range(first + n * 10, first + n * 10 + 10, 1, 1).selectExpr("id AS a", "-id AS b")
+            numbered.write.mode("append").parquet(str(tmp_path / place))
+    added = f"source_table => '`parquet`.`{tmp_path}/{{}}`'"
+    procedure(spark, table, "add_files", added.format("one"))
+    dataset = indexed(spark, table, MinMaxIndex("a"))
+    told = spark.sql(f"SHOW TBLPROPERTIES {table} ('schema.name-mapping.default')").head().value
+    procedure(spark, table, "add_files", added.format("two"))
+    turned = json.loads(told)
+    turned[0]["names"], turned[1]["names"] = ["b"], ["a"]
+    change = f"ALTER TABLE {table} SET TBLPROPERTIES ('schema.name-mapping.default' = '{{}}')"
+    spark.sql(change.format(json.dumps(turned)))
+    assert len(without(spark, f"SELECT * FROM {table} WHERE a = -105")) == 1
+    with pytest.raises(SkipstoneError, match="read the table anew|cannot be refreshed"):
+        dataset.refresh()
+    compared(spark, f"SELECT * FROM {table} WHERE a = -105")
+    spark.sql(change.format(json.dumps(json.loads(told))))
+    assert len(without(spark, f"SELECT * FROM {table} WHERE a = 105")) == 1
+    (scan,) = skipped(spark, f"SELECT * FROM {table} WHERE a = 105", kept=2)
+    assert scan.objects.unindexed == 2, scan
 
 
 def test_several_snapshots_and_branches_in_one_query(spark):

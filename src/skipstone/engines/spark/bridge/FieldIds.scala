@@ -22,6 +22,16 @@ private[skipstone] object FieldIds {
     struct(schema, Json.mapper.readTree(iceberg), names)
   }
 
+  /** Whether the columns that are read have the ids that a table has under their names; those of Iceberg's own are not in it. */
+  def agree(read: String, table: String): Boolean = agree(Json.mapper.readTree(read), Json.mapper.readTree(table))
+
+  private def agree(read: JsonNode, table: JsonNode): Boolean = if (!read.isObject) true else {
+    val fields = table.path("fields").elements().asScala.map(f => f.path("name").asText -> f).toMap
+    read.path("fields").elements().asScala.forall { f =>
+      fields.get(f.path("name").asText).forall(g => f.path("id") == g.path("id") && agree(f.path("type"), g.path("type")))
+    } && Seq("element", "key", "value").forall(inside => agree(read.path(inside), table.path(inside)))
+  }
+
   private def struct(schema: StructType, node: JsonNode, names: Map[Int, String]): StructType = {
     val fields = node.path("fields").elements().asScala.map(f => f.path("name").asText -> f).toMap
     StructType(schema.map { field =>
@@ -29,6 +39,7 @@ private[skipstone] object FieldIds {
       val id = said.path("id").asInt
       val marks = new MetadataBuilder().putLong("id", id)
       names.get(id).foreach(marks.putString("names", _))
+      Option(said.get("initial-default")).foreach(value => marks.putString("default", value.toString))
       StructField(field.name, inside(field.dataType, said.path("type"), names), field.nullable, marks.build())
     })
   }
@@ -39,7 +50,6 @@ private[skipstone] object FieldIds {
     case m: MapType => m.copy(keyType = inside(m.keyType, node.path("key"), names), valueType = inside(m.valueType, node.path("value"), names))
     case other => other
   }
-      Option(said.get("initial-default")).foreach(value => marks.putString("default", value.toString))
 
   private def mapped(node: JsonNode): Map[Int, String] = node.elements().asScala.flatMap { f =>
     val own = if (f.has("field-id")) Some(f.path("field-id").asInt -> f.path("names").elements().asScala.map(_.asText).toSeq.sorted.mkString("\u0000"))

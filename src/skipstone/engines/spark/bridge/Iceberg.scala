@@ -141,7 +141,7 @@ private[skipstone] class Iceberg(loader: ClassLoader) {
   def schema(table: Table): String = toJson.invoke(null, schemaOf(table)).asInstanceOf[String]
 
   /** The columns that a scan reads. */
-  private def projection(scan: Scan): String = toJson.invoke(null, projected.invoke(scan)).asInstanceOf[String]
+  def projection(scan: Scan): String = toJson.invoke(null, projected.invoke(scan)).asInstanceOf[String]
 
   /** Whether a plan may rest on how its tasks are grouped. */
   def isGrouped(scan: Scan): Boolean = !fieldsOf.invoke(keyOf.invoke(scan)).asInstanceOf[JList[_]].isEmpty

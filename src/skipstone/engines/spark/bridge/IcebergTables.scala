@@ -21,6 +21,7 @@ import org.apache.spark.sql.types.{StructField, StructType}
 private[skipstone] object IcebergTables {
   private val Spread = "a partition's files may be spread over several tasks of a storage-partitioned join " +
     s"(${SQLConf.V2_BUCKETING_PARTIALLY_CLUSTERED_DISTRIBUTION_ENABLED.key}), which rests on all of them"
+  private val Changed = "the scan reads other columns under the names that the table has: they changed while the query was planned"
   private val Elsewhere = "give the table as it is now; queries of other snapshots, branches and tags use the same metadata"
 
   def known(of: AnyRef): Iceberg = Iceberg.by(of.getClass.getClassLoader).fold(reason => throw new IllegalStateException(reason), identity)
@@ -41,6 +42,7 @@ private[skipstone] object IcebergTables {
   def scan(rel: DataSourceV2ScanRelation, session: classic.SparkSession): Option[Either[String, TableScan]] = {
     val iceberg = known(rel.scan)
     if (!iceberg.isTableScan(rel.scan)) None
+    else if (!FieldIds.agree(iceberg.projection(rel.scan), iceberg.schema(rel.relation.table))) Some(Left(Changed))
     else if (iceberg.isGrouped(rel.scan) && session.sessionState.conf.v2BucketingPartiallyClusteredDistributionEnabled) Some(Left(Spread))
     else iceberg.files(rel.scan) match {
       case Some(files) => Some(Right(new IcebergTableScan(rel, session, iceberg, files)))
@@ -98,7 +100,8 @@ private class IcebergTableSource(rel: DataSourceV2Relation, override val session
 
   override def files(): Seq[TableFile] = session.withActive {
     val table = loaded()
-    if (IcebergTableSource.columns(iceberg.schema(table)) != IcebergTableSource.columns(iceberg.schema(rel.table))) throw new IllegalArgumentException(
+    // Those of the DataFrame's table may be other ones by now, too; what was described is what will be recorded.
+    if (IcebergDescribed.marked(DataSourceV2Relation.create(table, None, None), iceberg) != described.schema) throw new IllegalArgumentException(
       s"the columns of ${rel.table.name} are not those of the DataFrame any more: read the table anew")
     newest = Some(table)
     val scan = table.asInstanceOf[SupportsRead].newScanBuilder(rel.options).build()
@@ -126,22 +129,19 @@ private class IcebergTableSource(rel: DataSourceV2Relation, override val session
     classic.Dataset.ofRows(session, Project(made.output :+ Alias(ObjectNumber(file, new ObjectNumbers(numbers)), FileScan.ObjectColumn)(), all))
   }
 
-  // Whole files up to this length: see Iceberg.physical.
-  override def maxSplitBytes(): Option[Long] = session.withActive {
-    Some(iceberg.splitBytes(newest.getOrElse(rel.table).asInstanceOf[SupportsRead].newScanBuilder(rel.options).build()))
   override def existing: Option[Path => Boolean] = {
     val table = iceberg.baseTable(newest.getOrElse(rel.table)).get
     Some(path => iceberg.exists(table, path.toString))
   }
 
+  // Whole files up to this length: see Iceberg.physical.
+  override def maxSplitBytes(): Option[Long] = session.withActive {
+    Some(iceberg.splitBytes(newest.getOrElse(rel.table).asInstanceOf[SupportsRead].newScanBuilder(rel.options).build()))
   }
 }
 
 private object IcebergTableSource {
   val FileColumn = "_file"
-
-  /** What of a schema counts. */
-  def columns(schema: String): com.fasterxml.jackson.databind.JsonNode = Json.mapper.readTree(schema).path("fields")
 
   /** A data file's path; of a warehouse without a scheme, the names of files have none either, and may be relative, too. */
   def path(location: String, root: Path): Path = {
@@ -173,14 +173,17 @@ private[skipstone] class IcebergDescribed(
     .filterNot(_.contains("/"))
   override protected def tableLocation: Option[String] = None
   override protected def owner: classic.SparkSession = running
-  override lazy val schema: StructType = FieldIds.marked(
-    StructType(rel.output.filterNot(_.metadata.contains("__metadata_col")).map(a => StructField(a.name, a.dataType, a.nullable))),
-    iceberg.schema(rel.table), iceberg.properties(made))
+  override lazy val schema: StructType = IcebergDescribed.marked(rel, iceberg)
   override def dataSchema: StructType = schema
   override def partitionSchema: StructType = new StructType()
 }
 
 private object IcebergDescribed {
+  /** The columns of a table, each with what tells it from others. */
+  def marked(rel: DataSourceV2Relation, iceberg: Iceberg): StructType = FieldIds.marked(
+    StructType(rel.output.filterNot(_.metadata.contains("__metadata_col")).map(a => StructField(a.name, a.dataType, a.nullable))),
+    iceberg.schema(rel.table), iceberg.properties(iceberg.baseTable(rel.table).get))
+
   /** Options that choose a snapshot. */
   val Elsewhere = Set("snapshot-id", "as-of-timestamp", "branch", "tag", "start-snapshot-id", "end-snapshot-id", "start-timestamp",
     "end-timestamp", "version", "versionasof", "timestampasof")
