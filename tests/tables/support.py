@@ -10,7 +10,6 @@ from tests.support import conf, skipping_off
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
