@@ -553,13 +553,29 @@ class TestWrites:
         assert "Skipstone" not in plan, plan
         assert rows(spark.table(into)) == ["Row(id=15, s='s15')"]
 
-    def test_it_is_said(self, spark):
-        table, other = new_table(spark), new_table(spark)
+    @pytest.mark.parametrize(
+        ("write", "left"),
+        [
+            ("INSERT INTO {other} SELECT * FROM {table} WHERE s = 's5'", 11),
+            ("DELETE FROM {other} WHERE id IN (SELECT id FROM {table} WHERE s = 's1')", 9),
+            ("UPDATE {other} SET s = 'x' WHERE id IN (SELECT id FROM {table} WHERE s = 's1')", 10),
+            (
+                "MERGE INTO {other} t USING (SELECT * FROM {table} WHERE s = 's1') u ON t.id = u.id "
+                "WHEN MATCHED THEN DELETE",
+                9,
+            ),
+        ],
+    )
+    @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+    def test_it_is_said(self, spark, mode, write, left):
+        modes = {f"write.{what}.mode": mode for what in ("delete", "update", "merge")}
+        table, other = new_table(spark), new_table(spark, properties={"format-version": "2", **modes})
         append(spark, table, numbers(0, 3))
+        append(spark, other, numbers(1, 1))
         indexed(spark, table)
         with skipping_stats(spark) as stats:
-            spark.sql(f"INSERT INTO {other} SELECT * FROM {table} WHERE s = 's5'").collect()
-        assert spark.table(other).count() == 1
+            spark.sql(write.format(table=table, other=other)).collect()
+        assert spark.table(other).count() == left
         said = [note for scan in stats for note in scan.not_used]
         assert any("while one is written" in note for note in said), list(stats)
 

@@ -95,8 +95,11 @@ private[skipstone] object TableRule {
   def leaves(plan: LogicalPlan): Seq[LogicalPlan] = plan.collectLeaves() ++
     (if (!plan.containsPattern(PLAN_EXPRESSION)) Nil else plan.subqueriesAll.flatMap(_.collectLeaves()))
 
-  /** The plan of a subquery is visited once more, with the plan that it is in. */
-  private def isSubquery(plan: LogicalPlan): Boolean = plan.isInstanceOf[Subquery] || plan.isInstanceOf[SupportsSubquery]
+  /** The plan of a subquery is visited once more, with the plan that it is in. Row-level writes are a root as well. */
+  private def isSubquery(plan: LogicalPlan): Boolean = plan match {
+    case _: Subquery => true
+    case p => p.isInstanceOf[SupportsSubquery] && !p.isInstanceOf[Command]
+  }
 
   /** What writes in a plan. The batches of a stream are written by nodes that are no commands, or by none that the plan has. */
   private def write(plan: LogicalPlan): Option[String] = plan.collectFirst { case c: Command => c.nodeName }
