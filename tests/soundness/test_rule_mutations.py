@@ -129,7 +129,8 @@ MUTATIONS = {
     "a key is lost": ("KeyValues", "Arrays.copyOf(numbers, distinct)", "Arrays.copyOf(numbers, distinct - 1)", "inner"),
     "a subquery's value is lost": ("SubqueryValues", _VALUE, "null", "value of a subquery"),
     "≥ for > in the order": ("TopK", "ranked.best(i) > threshold", "ranked.best(i) >= threshold", "ties"),
-    "count stale objects": ("Snapshot", "if (fresh) row else Snapshot.Stale", "row", "stale"),
+    "leave out stale objects": ("Snapshot", "if (fresh) row else Snapshot.Stale", "row", "stale"),
+    "count stale objects": ("Snapshot", "if (fresh) row else Snapshot.Stale", "row", "stale, counted"),
     "NULLs counted": ("Tally", _NOT_NULL, "rows", "count of values"),
     "answer whatever has changed": ("AnsweredAggregate", "isHeld() && (", "(", "changed after it was listed"),
     "answer whatever is on the disk": (
